@@ -20,13 +20,17 @@ from .models import Model
 
 
 class ReadyModels(NamedTuple):
-    """One plan's models, to be evaluated, and how they were trained: None where nothing was."""
+    """One plan's models, to be evaluated, and how they were trained: None where nothing was.
+
+    `checkpoint` is the file that holds them until they have a record.
+    """
 
     models: list[Model]
     operations: Operations | None
     training: TrainingReport | None = None
     budget: BudgetReport | None = None
     validation_curve: ValidationCurve | None = None
+    checkpoint: Path | None = None
 
 
 #: The reports of ReadyModels, by field.
@@ -76,4 +80,4 @@ def kept(path: Path, code: str, build: Callable[[], nn.Module]) -> ReadyModels |
         name: None if values[name] is None else kind.model_validate(values[name])
         for name, kind in _REPORTS.items()
     }
-    return ReadyModels(models, **cast(dict[str, Any], reports))
+    return ReadyModels(models, **cast(dict[str, Any], reports), checkpoint=path)

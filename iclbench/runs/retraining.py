@@ -43,7 +43,7 @@ from .ready_models import ReadyModels
 from .report import date_now
 from .settings import Settings
 from .store import read_record, read_values
-from .training import checkpoint_path, train
+from .training import train
 
 #: On another platform: how far the first loss of the curve may move, relatively, …
 FIRST_LOSS = 0.01
@@ -176,7 +176,7 @@ def _train(plan: Plan, training: TrainingReport, device: torch.device) -> ReadyM
     engine = cast("EngineName", name if name in get_args(EngineName) else "auto")
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(Path(folder), str(device), resume=False, engine=engine)
-        (ready,) = train([plan], checkpoint_path([plan], settings.out), settings, device)
+        (ready,) = train([plan], settings, device)
     return ready
 
 

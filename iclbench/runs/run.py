@@ -6,6 +6,7 @@ resolve → reuse an existing record → prepare → train or load → evaluate 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import torch
 
@@ -54,10 +55,9 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     for plan in plans:
         asked_shifts(plan)
     records = {} if settings.force else existing_records(plans, RecordStore(settings.out))
+    without = {plan.spec.id: plan for plan in plans if plan.spec.id not in records}
     # In one order, so that a group that is asked for in another finds its checkpoint.
-    missing = sorted(
-        (plan for plan in plans if plan.spec.id not in records), key=lambda plan: plan.spec.id
-    )
+    missing = [without[run_id] for run_id in sorted(without)]
     if missing:
         # Refuse a grader without its key, or unsuitable targets, before any time is spent.
         gradings = [plan.prepare_grading() for plan in missing]
@@ -70,7 +70,6 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
             for record in _records(missing, gradings, settings, device, errors):
                 records[record.id] = record
                 host().notify("iclbench_run_finished", spec=record.spec, record=record)
-            remove_checkpoints(missing, settings.out, errors)
             if errors:
                 raise next(iter(errors.values()))
         except (Exception, KeyboardInterrupt) as error:
@@ -97,16 +96,20 @@ def _records(
     """
     store = RecordStore(settings.out)
     made: list[Record] = []
+    checkpoints: set[Path] = set()
     with full_precision(DTYPES[plans[0].spec.dtype]):
         ready = train_or_load(plans, settings, device)
         for plan, models, grading in zip(plans, ready, gradings, strict=True):
+            checkpoints |= {models.checkpoint} if models.checkpoint else set()
             try:
                 made.append(evaluated(plan, models, grading, settings, device))
             except Exception as error:
                 errors[plan.spec.id] = error
                 if len(plans) > 1 and models.training is not None:
-                    keep_trained(plan, models, settings.out)
-    yield from [record for record in made if _is_written(record, store, errors)]
+                    keep_trained(plan, models, settings.out)  # or their checkpoint stays
+    written = [record for record in made if _is_written(record, store, errors)]
+    remove_checkpoints(checkpoints, plans, settings.out, errors)
+    yield from written
 
 
 def _is_written(record: Record, store: RecordStore, errors: dict[str, Exception]) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
+from functools import partial
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from ..api.errors import Interrupted
+from ..api.errors import Interrupted, RecordError
 from ..api.random import derive_seed
 from ..api.recipe import Recipe
 from ..api.spec import digest_of
@@ -38,26 +40,50 @@ def train_or_load(
     """Each plan's models in turn: trained as one program, or built or loaded, each when due."""
     if plans[0].recipe is None:
         return (_given(plan) for plan in plans)
-    known = {plan.spec.id: _kept(plan, settings) for plan in plans}
-    path = checkpoint_path(plans, settings.out)
-    trained = train([p for p in plans if known[p.spec.id] is None], path, settings, device)
-    return (known[plan.spec.id] or next(trained) for plan in plans)
+    known = {} if _begun(plans, settings) else _all_kept(plans, settings)
+    others = [plan for plan in plans if plan.spec.id not in known]
+    trained: Iterator[ReadyModels] = iter(())
+    if others:
+        trained = train(others, settings, device)
+        # Before any is evaluated, so that no evaluation is lost if training is interrupted.
+        trained = chain([next(trained)], trained)
+    return (known.pop(p.spec.id) if p.spec.id in known else next(trained) for p in plans)
 
 
 def keep_trained(plan: Plan, ready: ReadyModels, out: Path) -> None:
     """Write what was trained for a plan whose evaluation failed: its next run only evaluates."""
-    keep(ready, checkpoint_path([plan], out), training_code([plan]))
+    path = checkpoint_path([plan], out)
+    try:
+        keep(ready, path, training_code([plan]))
+    except OSError as error:
+        report(f"{path} can't be written: {error.strerror}")
 
 
-def _kept(plan: Plan, settings: Settings) -> ReadyModels | None:
-    """What `keep_trained` left of this plan; None if there is none or nothing is resumed."""
-    if not settings.resume or settings.force:
-        return None
-    path = checkpoint_path([plan], settings.out)
-    models = kept(path, training_code([plan]), lambda: _built(plan))
-    if models is not None:
-        report(f"{plan.spec.model} on {plan.spec.task}: trained before, see {path}; evaluating it")
-    return models
+def _begun(plans: Sequence[Plan], settings: Settings) -> bool:
+    """Whether these plans, as one program, continue from a checkpoint or begin afresh."""
+    afresh = settings.force or not settings.resume
+    return afresh or (len(plans) > 1 and checkpoint_path(plans, settings.out).exists())
+
+
+def _all_kept(plans: Sequence[Plan], settings: Settings) -> dict[str, ReadyModels]:
+    """What `keep_trained` left of these plans, by their runs' ids.
+
+    Raises RecordError for what a plan alone can't use; several are trained again then.
+    """
+    found = {}
+    for plan in plans:
+        path, name = checkpoint_path([plan], settings.out), f"{plan.spec.model} on {plan.spec.task}"
+        try:
+            models = kept(path, training_code([plan]), partial(_built, plan))
+        except RecordError as error:
+            if len(plans) == 1:
+                raise
+            report(f"{name} is trained again: {str(error).partition(';')[0]}")
+            continue
+        if models is not None:
+            report(f"{name}: trained before, see {path}; evaluating it")
+            found[plan.spec.id] = models
+    return found
 
 
 def _given(plan: Plan) -> ReadyModels:
@@ -65,16 +91,14 @@ def _given(plan: Plan) -> ReadyModels:
     return ReadyModels(models, count_operations(plan, models[0].module))
 
 
-def train(
-    plans: Sequence[Plan], checkpoint: Path, settings: Settings, device: torch.device
-) -> Iterator[ReadyModels]:
+def train(plans: Sequence[Plan], settings: Settings, device: torch.device) -> Iterator[ReadyModels]:
     """Train one replica for each seed of each plan as one program; the plans share a `train_key`.
 
     All are trained before the first plan's models are yielded. Raises Interrupted after a signal.
     """
     require_usable(initial_module(plans[0], plans[0].spec.seeds[0]), plans[0])
     resumption = Resumption(
-        checkpoint,
+        checkpoint_path(plans, settings.out),
         settings.checkpoint_seconds,
         settings.resume and not settings.force,
         training_code(plans),
@@ -102,6 +126,7 @@ def train(
             training_report(plan, trained, rows),
             budget_report(trained, fixed),
             validation_curve(plan, validation, trained, rows, operations),
+            resumption.path,
         )
 
 
@@ -152,17 +177,19 @@ def checkpoint_of(ids: Sequence[str], train_key: str, out: Path) -> Path:
     return out / "checkpoints" / f"{name}.safetensors"
 
 
-def remove_checkpoints(plans: Sequence[Plan], out: Path, failed: Container[str] = ()) -> None:
-    """Delete what a training left to be continued from.
+def remove_checkpoints(
+    used: Collection[Path], plans: Sequence[Plan], out: Path, failed: Container[str]
+) -> None:
+    """Delete the checkpoints that the models of these plans came from, and each plan's own.
 
-    If runs with these ids have `failed` after it, what was kept of them stays; so does everything
-    where one of them has nothing else.
+    If runs with these ids have `failed` since, what was kept of them stays; so does everything
+    where nothing was kept of one of them.
     """
     own = {plan.spec.id: checkpoint_path([plan], out) for plan in plans}
-    kept_here = [path for run_id, path in own.items() if run_id in failed]
-    if not all(path.exists() for path in kept_here):
+    stays = [path for run_id, path in own.items() if run_id in failed]
+    if not all(path.exists() for path in stays):
         return
-    for path in {checkpoint_path(plans, out), *own.values()}.difference(kept_here):
+    for path in {*used, *own.values()}.difference(stays):
         for file in (path, steps_path(path)):
             file.unlink(missing_ok=True)
 
@@ -189,7 +216,7 @@ def _training(
 
 def training_code(plans: Sequence[Plan]) -> str:
     """The versions of the code that trains; other code doesn't continue a checkpoint."""
-    plugins = digest_of([p.model_dump() for plan in plans for p in plugin_references(plan)])
+    plugins = digest_of({p.name: p.model_dump() for plan in plans for p in plugin_references(plan)})
     iclbench = metadata.version("iclbench")
     return f"{plugins[:16]} torch {torch.__version__} iclbench {iclbench}"
 

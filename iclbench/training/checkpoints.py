@@ -172,7 +172,7 @@ def load_state(
         for name in sorted(set(state) & set(own))
         if state[name].shape != own[name].shape
     ]
-    problems = [f"{name} is not in the model" for name in unexpected] + wrong
+    problems = [f"{name} is not in the model" for name in unexpected] + wrong + _untied(own, state)
     if not partial:
         problems += [f"{name} is missing" for name in missing]
     if problems:
@@ -181,3 +181,14 @@ def load_state(
     with torch.no_grad():
         for name, value in state.items():
             own[name].copy_(value)
+
+
+def _untied(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> list[str]:
+    """The pairs of names of one tensor of a model that have different values in a state."""
+    first: dict[int, str] = {}
+    pairs = [(first.setdefault(id(own[name]), name), name) for name in state if name in own]
+    return [
+        f"{name} and {again} differ, but are one tensor in the model"
+        for name, again in pairs
+        if name != again and not torch.equal(state[name], state[again])
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from small_runs import TINY
 
-from iclbench import RecordError, RunSpec
+from iclbench import RecordError, RecordStore, RunSpec
 from iclbench.runs import run as run_module
 from iclbench.runs import training as trainings
 from iclbench.runs.plan import resolve
@@ -80,10 +80,89 @@ def test_it_stays_when_its_evaluation_fails_again(tmp_path, monkeypatch, failed)
         assert set(before) <= set(files(tmp_path))
 
 
-def test_models_of_other_code_are_refused(tmp_path, monkeypatch, failed):
+def test_models_of_other_code_are_refused_and_beside_others_trained_again(
+    tmp_path, monkeypatch, capsys, failed
+):
     monkeypatch.setattr(trainings, "training_code", lambda plans: "other")
     with pytest.raises(RecordError, match="was made by other code; delete it to start afresh"):
-        run_plans(failed, Settings(tmp_path, device="cpu"))
+        run_plans(failed[1:], Settings(tmp_path, device="cpu"))
+    _, record = run_plans([*plans_of(3e-3), failed[1]], Settings(tmp_path, device="cpu"))
+    told = capsys.readouterr().err
+    assert "baseconv on least-squares is trained again: checkpoint " in told
+    assert "was made by other code\n" in told
+    assert files(tmp_path) == []
+    assert record.id == failed[1].spec.id
+
+
+def test_a_damaged_file_of_one_run_does_not_stop_others(tmp_path, capsys, failed):
+    files(tmp_path)[0].write_bytes(b"")
+    run_plans([*plans_of(3e-3), failed[1]], Settings(tmp_path, device="cpu"))
+    assert "can't be read" in capsys.readouterr().err
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("full")])
+def test_a_group_of_which_one_was_kept_continues_from_its_own_checkpoint(
+    tmp_path, monkeypatch, error
+):
+    """The first one's evaluation fails, and the second is interrupted, or can't be written."""
+    plans, evaluated = sorted(plans_of(1e-3, 2e-3), key=lambda p: p.spec.id), run_module.evaluated
+
+    def failing(plan, *args):
+        if plan is plans[0]:
+            raise RuntimeError("no luck")
+        if error is KeyboardInterrupt:
+            raise error
+        return evaluated(plan, *args)
+
+    def full(self, record):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "evaluated", failing)
+        patch.setattr(RecordStore, "write", full)
+        with pytest.raises((RuntimeError, KeyboardInterrupt)):
+            run_plans(plans, Settings(tmp_path, device="cpu"))
+    assert len(files(tmp_path)) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "advance", pytest.fail)
+        records = run_plans(plans, Settings(tmp_path, device="cpu"))
+    assert [record.training.replicas for record in records] == [4, 4]
+    assert files(tmp_path) == []
+
+
+def test_other_records_are_written_where_nothing_can_be_kept(tmp_path, monkeypatch, capsys):
+    plans, evaluated = plans_of(1e-3, 2e-3), run_module.evaluated
+
+    def failing(plan, *args):
+        if plan is plans[0]:
+            raise RuntimeError("no luck")
+        return evaluated(plan, *args)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(run_module, "evaluated", failing)
+    monkeypatch.setattr(trainings, "keep", full)
+    with pytest.raises(RuntimeError, match="no luck"):
+        run_plans(plans, Settings(tmp_path, device="cpu"))
+    assert "can't be written: No space left on device" in capsys.readouterr().err
+    assert files(tmp_path) == [checkpoint_path(plans, tmp_path)]
+    assert RecordStore(tmp_path).find(plans[1].spec) is not None
+
+
+def test_others_are_trained_before_it_is_evaluated(tmp_path, monkeypatch, failed):
+    done = []
+
+    def interrupt(self):
+        done.append("trained")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Training, "advance", interrupt)
+    monkeypatch.setattr(run_module, "evaluated", lambda *_: done.append("evaluated"))
+    with pytest.raises(KeyboardInterrupt):
+        run_plans([failed[1], *plans_of(3e-3, 4e-3)], Settings(tmp_path, device="cpu"))
+    assert done == ["trained"]
 
 
 def test_without_resuming_it_is_trained_again(tmp_path, monkeypatch, failed):
