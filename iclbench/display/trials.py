@@ -39,7 +39,7 @@ def finished_table(name: str, document: TuningDocument, notes: Sequence[str]) ->
         _row(document.model, document.task, trial.recipe_args, trial.model_args)
         | {
             "score": Cell("" if trial.score is None else f"{trial.score:.4g}", trial.score),
-            "steps": trial.steps or trial.failure,
+            "steps": trial.failure or trial.steps,
         }
         for trial in ordered
     ]

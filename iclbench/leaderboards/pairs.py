@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..api.digits import digits
 from ..api.errors import UsageError
 from ..api.record import Record
@@ -14,7 +16,6 @@ from .ranking import difference, ranked_values
 from .row import has_digits
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
 
 
@@ -52,7 +53,7 @@ def _task(record: Record) -> str:
 
 def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
     is_error = first.metrics[name].digits is not None
-    values = [_values(record, name) for record in (first, second)]
+    values = _measured_in_both([_values(record, name) for record in (first, second)])
     # Where more is better, the sign of the difference says which record is.
     more = is_error or (name == first.ranking.metric and first.ranking.better == "higher")
     paired = difference(*values)
@@ -71,6 +72,12 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
         "p": paired.p,
         "better": better,
     }
+
+
+def _measured_in_both(values: list[np.ndarray]) -> list[np.ndarray]:
+    """The values without prompts whose grading failed in one of the two; all if none is left."""
+    known = ~np.isnan(np.concatenate(values)).any(axis=0)
+    return [part[:, known] for part in values] if known.any() else values
 
 
 def _values(record: Record, name: str) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Sweep files: grids of runs in TOML, their sizes, and the order in which grids are run.
 
-Every list is an axis of the grid, except `seeds`, `freeze` and `metrics`, which one run takes
-whole. An argument that is itself a list is written as a list of lists. A grid of one run may have a
-`name`; a later grid with `init = "@name"` or `weights = "@name"` takes the weights it left.
+Every list is an axis of the grid, except `seeds`, `freeze`, `metrics` and `shift`, which one run
+takes whole. An argument that is itself a list is written as a list of lists. A grid of one run may
+have a `name`; a later grid with `init = "@name"` or `weights = "@name"` takes the weights it left.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from iclbench import UsageError, compare, run
+from iclbench.leaderboards import pairs
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.formats import difference
 
@@ -70,3 +72,21 @@ def test_digits_within_one_of_the_attainable_count_as_that(folder):
     assert solver.score > solver.ranked.mean()
     line = compare(solver.record, board.rows[0].record).loc["squared_error"]
     assert line.a == pytest.approx(solver.ranked.mean())
+
+
+def test_prompts_whose_grading_failed_for_one_are_left_out_of_a_comparison(tmp_path, monkeypatch):
+    args = {"task": "mqar", "task_args": {"vocabulary": 512}, "eval_prompts": 64, "out": tmp_path}
+    first, second = (run(model=model, **args) for model in ("lookup", "context-guess"))
+    read = pairs.read_values
+
+    def partly(path, references):
+        values = read(path, references)
+        for measured in values.values():
+            measured[:, :32] = np.nan if path == first.path else 1e3
+        return values
+
+    monkeypatch.setattr(pairs, "read_values", partly)
+    line = compare(first, second).loc["accuracy"]
+    assert np.isfinite([line.a, line.b, line.difference, line.low, line.high, line.p]).all()
+    # What is left out of one is left out of the other.
+    assert 0 <= line.b <= 1

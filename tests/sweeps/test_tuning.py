@@ -32,6 +32,7 @@ from iclbench.sweeps.tuning.search import (
     tune,
 )
 from iclbench.sweeps.tuning.space import search_space
+from iclbench.training.loop import Training
 
 REQUEST = {
     "model": "baseconv",
@@ -137,6 +138,24 @@ def test_a_trial_that_fails_is_kept_with_its_reason(tmp_path):
     assert failed
     assert all("do not divide" in trial.failure and trial.score is None for trial in failed)
     assert document.best.model_args["heads"] == 1
+
+
+def test_a_trial_that_diverges_is_not_chosen(tmp_path, monkeypatch):
+    """Its last finite weights may be as good as any."""
+    update = Training.update
+
+    def diverging(self, batch, factor, step):
+        if int(step) == 3:
+            self.replicas.flat[0, 0] = float("nan")
+        return update(self, batch, factor, step)
+
+    monkeypatch.setattr(Training, "update", diverging)
+    document = tune(plan_of(), Settings(tmp_path), SearchSettings(trials=6, space=SPACE))
+    lost = [trial for trial in document.trials if trial.failure]
+    assert [trial.failure for trial in lost] == ["diverged at step 2"] * len(lost)
+    assert 0 < len(lost) < len(document.trials)
+    assert all(trial.score is None and trial.run for trial in lost)
+    assert document.best.failure is None
 
 
 def test_a_setting_that_a_plugin_raises_for_is_a_trial_that_cannot_run(tmp_path, monkeypatch):

@@ -224,13 +224,16 @@ def _trial(point: Point, record: Record | None, failure: str | None) -> Trial:
     score = None
     if record is not None:
         score = record.ranking.score(record.metrics[record.ranking.metric])
+        # Its last weights may score well, but ten times the steps would diverge too.
+        steps = [s.diverged_at for s in record.seeds if s.diverged_at is not None]
+        score, failure = (None, f"diverged at step {min(steps)}") if steps else (score, None)
     return Trial(
         model_args=point.model_args,
         recipe_args=point.recipe_args,
         score=score,
         run=record.id if record else None,
         steps=record.training.steps if record and record.training else None,
-        failure=failure if record is None else None,
+        failure=failure,
     )
 
 
