@@ -66,6 +66,9 @@ def fix_steps(plan: Plan, make_training: MakeTraining, resumption: Resumption) -
             return fixed
         if resumption.path.exists():
             raise unusable(resumption.path, "was made by other code")
+    if not resumption.resume:
+        # New steps are another training, for which a checkpoint of the old one would be refused.
+        resumption.path.unlink(missing_ok=True)
     budget = Budget.parse(asked)
     rate = _rate(plan.recipe, make_training, budget)
     fixed = FixedSteps(steps=steps_of(budget, rate), rate=rate, asked=asked, code=code)

@@ -42,8 +42,8 @@ _REPORTS: dict[str, type[Config]] = {
 }
 
 
-def keep(ready: ReadyModels, path: Path, code: str) -> None:
-    """Write models that were trained by `code`, for `kept`."""
+def keep(ready: ReadyModels, path: Path, code: str, device: str) -> None:
+    """Write models that were trained by `code` on a type of device, for `kept`."""
     tensors = {
         f"{row}/{name}": tensor
         for row, model in enumerate(ready.models)
@@ -52,22 +52,25 @@ def keep(ready: ReadyModels, path: Path, code: str) -> None:
     reports = {name: getattr(ready, name) for name in _REPORTS}
     values: dict[str, Any] = {
         "code": code,
+        "device": device,
         "models": [[model.seed, model.diverged_at] for model in ready.models],
         **{name: None if r is None else r.model_dump(mode="json") for name, r in reports.items()},
     }
     Checkpoint(tensors, {"kept": values}).save(path)
 
 
-def kept(path: Path, code: str, build: Callable[[], nn.Module]) -> ReadyModels | None:
+def kept(path: Path, code: str, device: str, build: Callable[[], nn.Module]) -> ReadyModels | None:
     """The models in `path`, each loaded into what `build` returns; None for no or another file.
 
-    Raises RecordError for a damaged file, or for models that other code trained.
+    Raises RecordError for a damaged file, or for models of other code or another type of device.
     """
     values = Checkpoint.load_values(path).get("kept") if path.exists() else None
     if values is None:
         return None
     if values["code"] != code:
         raise unusable(path, "was made by other code")
+    if values["device"] != device:
+        raise unusable(path, "was made on another device")
     tensors = Checkpoint.load(path).tensors
     models = []
     for row, (seed, diverged_at) in enumerate(values["models"]):

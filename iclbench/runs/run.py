@@ -5,17 +5,19 @@ resolve → reuse an existing record → prepare → train or load → evaluate 
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
 
-from ..api.errors import IclbenchError
+from ..api.errors import PLUGIN_FAILURES, IclbenchError, Interrupted
 from ..api.record import MAIN, Record
 from ..devices import environment, find_device
 from ..files import require_writable
 from ..plugins import host
 from ..precision import DTYPES, full_precision
+from ..training.interruption import deferred
 from .asked_answers import prepare_asking, write_answers
 from .budget import require_device, track_of
 from .exclusive import exclusive
@@ -65,14 +67,14 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
         prepare_asking(missing[0])
         for plan in missing:
             host().notify("iclbench_run_started", spec=plan.spec)
-        errors: dict[str, Exception] = {}
+        errors: dict[str, BaseException] = {}
         try:
             for record in _records(missing, gradings, settings, device, errors):
                 records[record.id] = record
                 host().notify("iclbench_run_finished", spec=record.spec, record=record)
             if errors:
                 raise next(iter(errors.values()))
-        except (Exception, KeyboardInterrupt) as error:
+        except (*PLUGIN_FAILURES, KeyboardInterrupt) as error:
             for plan in missing:
                 if plan.spec.id not in records:
                     own = errors.get(plan.spec.id, error)
@@ -86,7 +88,7 @@ def _records(
     gradings: Sequence[Grading | None],
     settings: Settings,
     device: torch.device,
-    errors: dict[str, Exception],
+    errors: dict[str, BaseException],
 ) -> Iterator[Record]:
     """Train or load the models of all plans, evaluate them, and only then write their records.
 
@@ -94,31 +96,45 @@ def _records(
     process killed between two evaluations finds it again. A plan that fails takes no other's
     record with it: its error goes to `errors`, by its run's id, and its models are kept.
     """
-    store = RecordStore(settings.out)
-    made: list[Record] = []
+    made: list[tuple[Plan, ReadyModels, Record]] = []
     checkpoints: set[Path] = set()
     with full_precision(DTYPES[plans[0].spec.dtype]):
         ready = train_or_load(plans, settings, device)
         for plan, models, grading in zip(plans, ready, gradings, strict=True):
             checkpoints |= {models.checkpoint} if models.checkpoint else set()
             try:
-                made.append(evaluated(plan, models, grading, settings, device))
-            except Exception as error:
+                made.append((plan, models, evaluated(plan, models, grading, settings, device)))
+            except PLUGIN_FAILURES as error:
                 errors[plan.spec.id] = error
-                if len(plans) > 1 and models.training is not None:
-                    keep_trained(plan, models, settings.out)  # or their checkpoint stays
-    written = [record for record in made if _is_written(record, store, errors)]
-    remove_checkpoints(checkpoints, plans, settings.out, errors)
+                if len(plans) > 1:  # of which the next one needs the memory
+                    traceback.clear_frames(error.__traceback__)
+                keep_trained(plan, models, settings.out, device)
+    # Once one has its record, the others are never that program again.
+    with deferred() as signal_received:
+        written = list(_written(made, settings, device, errors))
+        remove_checkpoints(checkpoints, plans, settings.out, errors)
+        number = signal_received()
     yield from written
+    if number is not None:
+        raise Interrupted(number, "stopped after its records were written")
 
 
-def _is_written(record: Record, store: RecordStore, errors: dict[str, Exception]) -> bool:
-    try:
-        store.write(record)
-    except (OSError, IclbenchError) as error:
-        errors[record.id] = error
-        return False
-    return True
+def _written(
+    made: Sequence[tuple[Plan, ReadyModels, Record]],
+    settings: Settings,
+    device: torch.device,
+    errors: dict[str, BaseException],
+) -> Iterator[Record]:
+    """The records that could be written; of a plan whose can't be, the models are kept."""
+    store = RecordStore(settings.out)
+    for plan, models, record in made:
+        try:
+            store.write(record)
+        except (OSError, IclbenchError) as error:
+            errors[record.id] = error
+            keep_trained(plan, models, settings.out, device)
+        else:
+            yield record
 
 
 def evaluated(

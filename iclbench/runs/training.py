@@ -40,7 +40,7 @@ def train_or_load(
     """Each plan's models in turn: trained as one program, or built or loaded, each when due."""
     if plans[0].recipe is None:
         return (_given(plan) for plan in plans)
-    known = {} if _begun(plans, settings) else _all_kept(plans, settings)
+    known = {} if _begun(plans, settings) else _all_kept(plans, settings.out, device)
     others = [plan for plan in plans if plan.spec.id not in known]
     trained: Iterator[ReadyModels] = iter(())
     if others:
@@ -50,11 +50,13 @@ def train_or_load(
     return (known.pop(p.spec.id) if p.spec.id in known else next(trained) for p in plans)
 
 
-def keep_trained(plan: Plan, ready: ReadyModels, out: Path) -> None:
-    """Write what was trained for a plan whose evaluation failed: its next run only evaluates."""
+def keep_trained(plan: Plan, ready: ReadyModels, out: Path, device: torch.device) -> None:
+    """Write what was trained for a plan that gets no record now: its next run only evaluates."""
+    if ready.training is None:
+        return
     path = checkpoint_path([plan], out)
     try:
-        keep(ready, path, training_code([plan]))
+        keep(ready, path, training_code([plan]), device.type)
     except OSError as error:
         report(f"{path} can't be written: {error.strerror}")
 
@@ -65,24 +67,28 @@ def _begun(plans: Sequence[Plan], settings: Settings) -> bool:
     return afresh or (len(plans) > 1 and checkpoint_path(plans, settings.out).exists())
 
 
-def _all_kept(plans: Sequence[Plan], settings: Settings) -> dict[str, ReadyModels]:
+def _all_kept(plans: Sequence[Plan], out: Path, device: torch.device) -> dict[str, ReadyModels]:
     """What `keep_trained` left of these plans, by their runs' ids.
 
-    Raises RecordError for what a plan alone can't use; several are trained again then.
+    A file that can't be used is replaced, where several are trained. Raises RecordError where it is
+    that of the only one.
     """
-    found = {}
+    found: dict[str, ReadyModels] = {}
+    refused: dict[str, RecordError] = {}
     for plan in plans:
-        path, name = checkpoint_path([plan], settings.out), f"{plan.spec.model} on {plan.spec.task}"
+        path, name = checkpoint_path([plan], out), f"{plan.spec.model} on {plan.spec.task}"
         try:
-            models = kept(path, training_code([plan]), partial(_built, plan))
+            models = kept(path, training_code([plan]), device.type, partial(_built, plan))
         except RecordError as error:
-            if len(plans) == 1:
-                raise
-            report(f"{name} is trained again: {str(error).partition(';')[0]}")
+            refused[name] = error
             continue
         if models is not None:
             report(f"{name}: trained before, see {path}; evaluating it")
             found[plan.spec.id] = models
+    for name, reason in refused.items():
+        if len(plans) - len(found) == 1:
+            raise reason
+        report(f"{name} is trained again: {str(reason).partition(';')[0]}")
     return found
 
 

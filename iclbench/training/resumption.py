@@ -9,6 +9,15 @@ from ..console import report
 from .checkpoints import Checkpoint, unusable
 from .state import TrainingState
 
+#: What a layout's difference means, by its field.
+_DIFFERENCES = {
+    "replicas": "is of another run",
+    "code": "was made by other code",
+    "device": "was made on another device",
+    "steps": "is of another number of steps",
+    "shapes": "is of another model",
+}
+
 
 @dataclass
 class Resumption:
@@ -50,10 +59,9 @@ class Resumption:
         if not (self.resume and self.path.exists()):
             return
         checkpoint = Checkpoint.load(self.path)
-        layout, expected = checkpoint.values["layout"], training.layout(self.code)
-        if layout != expected:
-            by_code = layout["code"] != expected["code"]
-            other = "was made by other code" if by_code else "is of another run"
-            raise unusable(self.path, other)
+        layout, expected = checkpoint.values.get("layout", {}), training.layout(self.code)
+        for name, reason in _DIFFERENCES.items():
+            if layout.get(name) != expected[name]:
+                raise unusable(self.path, reason)
         report(f"continuing from step {checkpoint.values['step']} of {self.path}")
         training.load_state(checkpoint.tensors, checkpoint.values)

@@ -192,8 +192,17 @@ def test_a_lost_file_of_steps_does_not_change_the_schedule_of_a_checkpoint(
     interrupted(monkeypatch, plans, settings, 40)
     steps_path(checkpoint_path(plans, settings.out)).unlink()
     monkeypatch.setattr(budgets, "measure_rate", lambda trial, seconds: 50.0)
-    with pytest.raises(RecordError, match="is of another run"):
+    with pytest.raises(RecordError, match="is of another number of steps"):
         run_plans(plans, settings)
+
+
+def test_a_training_that_began_afresh_and_was_killed_at_once_continues(tmp_path, monkeypatch, rate):
+    plans = [plan_of()]
+    interrupted(monkeypatch, plans, Settings(tmp_path, checkpoint_seconds=0), 40)
+    monkeypatch.setattr(budgets, "measure_rate", lambda trial, seconds: 50.0)
+    interrupted(monkeypatch, plans, Settings(tmp_path, resume=False), 20)
+    (record,) = run_plans(plans, Settings(tmp_path))
+    assert record.training.steps == 50
 
 
 def test_a_plan_with_steps_measures_nothing(tmp_path, monkeypatch, rate):

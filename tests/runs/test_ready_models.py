@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from small_runs import TINY
 
 from iclbench import RecordError, RecordStore, RunSpec
+from iclbench.api.errors import Interrupted
 from iclbench.runs import run as run_module
 from iclbench.runs import training as trainings
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.training import checkpoint_path
+from iclbench.training.checkpoints import Checkpoint
 from iclbench.training.loop import Training
 
 
@@ -101,27 +105,16 @@ def test_a_damaged_file_of_one_run_does_not_stop_others(tmp_path, capsys, failed
     assert files(tmp_path) == []
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("full")])
-def test_a_group_of_which_one_was_kept_continues_from_its_own_checkpoint(
-    tmp_path, monkeypatch, error
-):
-    """The first one's evaluation fails, and the second is interrupted, or can't be written."""
-    plans, evaluated = sorted(plans_of(1e-3, 2e-3), key=lambda p: p.spec.id), run_module.evaluated
+def test_a_group_of_which_one_was_kept_continues_from_its_own_checkpoint(tmp_path, monkeypatch):
+    """The first one's evaluation fails, and that of the second is interrupted."""
+    plans = sorted(plans_of(1e-3, 2e-3), key=lambda p: p.spec.id)
 
     def failing(plan, *args):
-        if plan is plans[0]:
-            raise RuntimeError("no luck")
-        if error is KeyboardInterrupt:
-            raise error
-        return evaluated(plan, *args)
-
-    def full(self, record):
-        raise error
+        raise RuntimeError("no luck") if plan is plans[0] else KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(run_module, "evaluated", failing)
-        patch.setattr(RecordStore, "write", full)
-        with pytest.raises((RuntimeError, KeyboardInterrupt)):
+        with pytest.raises(KeyboardInterrupt):
             run_plans(plans, Settings(tmp_path, device="cpu"))
     assert len(files(tmp_path)) == 2
     with monkeypatch.context() as patch:
@@ -175,3 +168,75 @@ def test_without_resuming_it_is_trained_again(tmp_path, monkeypatch, failed):
     monkeypatch.setattr(Training, "advance", cut)
     with pytest.raises(CutError):
         run_plans(failed, Settings(tmp_path, device="cpu", resume=False))
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), SystemExit(3)])
+def test_what_has_no_record_for_any_reason_is_kept(tmp_path, monkeypatch, error):
+    """Its record can't be written, or a plugin ends the process while it is evaluated."""
+    plans = plans_of(1e-3, 2e-3)
+
+    def failing(function, when):
+        def called(first, *args):
+            if when(first, *args):
+                raise error
+            return function(first, *args)
+
+        return called
+
+    def is_second(_, record):
+        return record.id == plans[1].spec.id
+
+    with monkeypatch.context() as patch:
+        if isinstance(error, SystemExit):
+            evaluated = failing(run_module.evaluated, lambda plan, *_: plan is plans[1])
+            patch.setattr(run_module, "evaluated", evaluated)
+        else:
+            patch.setattr(RecordStore, "write", failing(RecordStore.write, is_second))
+        with pytest.raises(type(error)):
+            run_plans(plans, Settings(tmp_path, device="cpu"))
+    monkeypatch.setattr(Training, "advance", pytest.fail)
+    records = run_plans(plans, Settings(tmp_path, device="cpu"))
+    assert [record.training.replicas for record in records] == [4, 4]
+    assert files(tmp_path) == []
+
+
+def test_a_signal_while_records_are_written_leaves_all_of_them(tmp_path, monkeypatch):
+    plans, write = plans_of(1e-3, 2e-3), RecordStore.write
+
+    def interrupted(self, record):
+        path = write(self, record)
+        if record.id == min(plan.spec.id for plan in plans):  # the first one that is written
+            signal.raise_signal(signal.SIGINT)
+        return path
+
+    monkeypatch.setattr(RecordStore, "write", interrupted)
+    with pytest.raises(Interrupted, match="stopped after its records were written"):
+        run_plans(plans, Settings(tmp_path, device="cpu"))
+    assert all(RecordStore(tmp_path).find(plan.spec) for plan in plans)
+    assert files(tmp_path) == []
+
+
+def test_models_of_another_device_are_refused(tmp_path, monkeypatch, failed):
+    (path,) = files(tmp_path)
+    checkpoint = Checkpoint.load(path)
+    checkpoint.values["kept"]["device"] = "cuda"
+    checkpoint.save(path)
+    with pytest.raises(RecordError, match="was made on another device; delete it"):
+        run_plans(failed[1:], Settings(tmp_path, device="cpu"))
+
+
+def test_a_file_that_the_only_one_to_train_cannot_use_is_refused(tmp_path, monkeypatch, failed):
+    """It has a file of its own, in the place of its checkpoint."""
+    own, (kept,) = files(tmp_path)[0], plans_of(3e-3)
+    own.rename(tmp_path / "kept")
+
+    def failing(*_):
+        raise RuntimeError("no luck")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "evaluated", failing)
+        with pytest.raises(RuntimeError):
+            run_plans([kept], Settings(tmp_path, device="cpu"))
+    own.write_bytes(b"")
+    with pytest.raises(RecordError, match="can't be read"):
+        run_plans([kept, failed[1]], Settings(tmp_path, device="cpu"))

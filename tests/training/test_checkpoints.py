@@ -76,6 +76,8 @@ def test_a_state_dict_of_tied_weights_fits_with_each_name_or_with_one():
     state = {name: value + 1 for name, value in module.state_dict().items()}
     load_state(module, state, "own")
     assert torch.equal(module["second"].weight, state["first.weight"])
+    load_state(module, {name: value * float("nan") for name, value in state.items()}, "diverged")
+    load_state(module, state, "own")
     untied = {**state, "second.weight": state["first.weight"] + 1}
     with pytest.raises(RecordError, match=r"first\.weight and second\.weight differ"):
         load_state(module, untied, "untied")
