@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -14,6 +15,8 @@ from .statistics import Curve, Statistics
 
 #: Prompts whose answers a record holds, and the most numbers of one answer.
 FIRST_PROMPTS, MOST_NUMBERS = 3, 32
+#: The most values of all metrics of an evaluation: 1 GiB.
+MOST_VALUES = 2**27
 #: Numbers by seed, prompt and place in the answer; None where one is not finite.
 Answers = tuple[tuple[tuple[float | None, ...], ...], ...]
 
@@ -109,6 +112,10 @@ class Evaluation(Config):
         for name, reference in self.floor.values.items():
             if not _is_array(reference, 1):
                 raise ValueError(f"the floor's values of {name!r} are not those of prompts")
+        for files in (self.values, self.floor.values):
+            total = sum(math.prod(file.shape or ()) for file in files.values())
+            if total > MOST_VALUES:
+                raise ValueError(f"it has {total:,} values; at most {MOST_VALUES:,} are read")
         self._check_answers()
         return self
 

@@ -20,9 +20,12 @@ from .table import Cell, Column, Table
 #: Half a width below this is written with a power of ten.
 SMALLEST_DECIMAL = 1e-4
 
+#: An interval whose ends lie within this share of its half width of the mean ± half is written so.
+SYMMETRIC = 0.1
+
 WIDTHS = (
-    "± is half the width of the 95% interval; an interval that is unreliable has its bounds in "
-    "brackets."
+    "± is half the width of the 95% interval; an interval that is unreliable, or much wider on one "
+    "side of the mean, has its bounds in brackets."
 )
 
 
@@ -86,9 +89,10 @@ def _study_cell(table: StudyTable, statistics: Statistics | None) -> str:
         return ""
     if table.statistic == "median" or statistics.low is None or statistics.high is None:
         return f"{value:.4g}"
-    if not statistics.reliable:
-        return f"{value:.4g} [{statistics.low:.3g}, {statistics.high:.3g}]"
     half = (statistics.high - statistics.low) / 2
+    off = abs(value - (statistics.high + statistics.low) / 2)
+    if not statistics.reliable or off > SYMMETRIC * half:
+        return f"{value:.4g} [{statistics.low:.3g}, {statistics.high:.3g}]"
     if 0 < half < SMALLEST_DECIMAL:
         return f"{value:.2e} ± {half:.1e}"
     if half == 0:

@@ -25,8 +25,8 @@ POINTS, BEYOND = 20, 1e-9
 class SeedVariances(NamedTuple):
     """What seeds add to the variance of each of n rows' means: all (n,).
 
-    `total` includes the variance of seeds × prompts, whose part is `both`; `freedom` is 0 for rows
-    with one seed.
+    `total` includes the variance of seeds × prompts, whose part is `both`; `freedom` is the number
+    of the row's seeds less one.
     """
 
     total: np.ndarray
@@ -47,33 +47,36 @@ def seed_variances(values: Sequence[np.ndarray]) -> SeedVariances:
 def moderated(seeds: SeedVariances) -> tuple[np.ndarray, np.ndarray]:
     """The rows' total variances and degrees of freedom, moderated by those of the other rows.
 
+    What is moderated is the variance of one seed, since rows may have different numbers of them.
     The board counts at most as much as a row's own seeds: rows of different architectures need not
     vary alike. But no row varies less than the median row: where some seeds make a transition that
     others miss, all seeds of a row may be of one kind by chance, and then agree. This can't help
     where few rows have such seeds (docs/statistics.md).
     """
-    common, freedom = _common(seeds)
+    count = seeds.freedom + 1
+    of_one = seeds.total * count
+    common, freedom = _common(of_one, seeds.freedom)
     added = np.minimum(freedom, seeds.freedom)
     total = seeds.freedom + added
-    mixed = seeds.freedom * seeds.total + added * common
+    mixed = seeds.freedom * of_one + added * common
     variances = np.divide(mixed, total, out=np.zeros_like(total), where=total > 0)
     has_seeds = seeds.freedom > 0
     if has_seeds.any():
-        least = np.median(seeds.total[has_seeds])
+        least = np.median(of_one[has_seeds])
         variances[has_seeds] = np.maximum(variances[has_seeds], least)
-    return variances, total
+    return variances / count, total
 
 
-def _common(seeds: SeedVariances) -> tuple[float, float]:
+def _common(variances: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
     """The variance that rows have in common, and how many degrees of freedom it has.
 
     Moments of the logarithm, as by Smyth; no degree of freedom where fewer than two rows vary.
     """
-    varies = (seeds.freedom > 0) & (seeds.total > 0)
+    varies = (freedom > 0) & (variances > 0)
     if varies.sum() < 2:
         return 0.0, 0.0
-    half = seeds.freedom[varies] / 2
-    logs = np.log(seeds.total[varies]) - digamma(half) + np.log(half)
+    half = freedom[varies] / 2
+    logs = np.log(variances[varies]) - digamma(half) + np.log(half)
     spread = float(logs.var(ddof=1) - polygamma(1, half).mean())
     if not np.isfinite(spread):  # squares of such numbers are too large
         return 0.0, 0.0

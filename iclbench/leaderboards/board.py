@@ -227,6 +227,11 @@ def comparable_facts(record: Record, *, dtype: bool = True) -> list[Any]:
 
 def _grading(record: Record) -> list[Any]:
     """What determines the grades, if records are ranked by them; [] otherwise."""
-    if record.grader is None or not record.ranking.metric.startswith(GRADE):
+    return grader_facts(record) if record.ranking.metric.startswith(GRADE) else []
+
+
+def grader_facts(record: Record) -> list[Any]:
+    """What determines a record's grades; [] for one without."""
+    if record.grader is None:
         return []
     return [record.grader.name, record.spec.grader_args, record.grader.model, record.grader.prompt]

@@ -101,7 +101,7 @@ def _numbers(row: Row) -> dict[str, Any]:
         "chance": row.chance or None,
         "accuracy": row.accuracy,
         "held_out_score": row.held_out_score,
-        "held_out_differs": row.held_out.differs if row.held_out else None,
+        "held_out_differs": row.held_out_differs if row.held_out else None,
         **{f"solved_to_{k}": v for k, v in zip(PROFILE, row.profile or _UNKNOWN, strict=True)},
         # Rounded: differences are computed now and may vary in the last bits between machines.
         "above_difference": _rounded(above.mean if above else None),

@@ -218,9 +218,8 @@ def held_out(row: Row) -> str:
     """The score on held-out prompts, with a note where it differs significantly from the row's."""
     if row.held_out is None:
         return ""
-    return score(row.held_out_score, row.record.ranking) + (
-        " differs" if row.held_out.differs else ""
-    )
+    differs = " differs" if row.held_out_differs else ""
+    return score(row.held_out_score, row.record.ranking) + differs
 
 
 def spread(row: Row) -> str:

@@ -16,9 +16,10 @@ from ..api.digits import digits
 from ..api.record import PluginReference, Record
 from ..api.results import FileReference
 from ..runs.code import stale_code
-from ..runs.heldout import read_held_out
+from ..runs.heldout import HeldOut, read_held_out
 from ..runs.statistics import GRADE, by_prompt
 from ..runs.store import read_values
+from . import held_out
 from .floor import floor_of
 from .labels import labels_of
 from .ranking import (
@@ -31,7 +32,7 @@ from .ranking import (
 from .row import Row, bounds_of, has_digits, score_of, worst
 
 #: Why a row has no rank.
-ONE_SEED, REFERENCE = "one seed", "reference"
+ONE_SEED, REFERENCE, HELD_OUT = "one seed", "reference", "held out"
 
 #: A row is at chance if its difference from chance surely is at most so many digits, or this share
 #: of the mean at chance.
@@ -40,13 +41,14 @@ NEAR_CHANCE = 0.05
 
 @dataclass(frozen=True)
 class Measured:
-    """The values of a record's prompts: (seeds, prompts), those of the floor (prompts,)."""
+    """The values of a record's prompts, (seeds, prompts); those of the floor, (prompts,)."""
 
     values: np.ndarray
     ranked: np.ndarray
     #: The digits of the values and of the floor's, where digits rank and the floor is known.
     digits: np.ndarray | None = None
     floor_digits: np.ndarray | None = None
+    held_out: HeldOut | None = None
 
     @property
     def scored(self) -> np.ndarray:
@@ -116,7 +118,7 @@ def _standings(
     shown = [measured[i].ranked if trained else measured[i].scored for i in group]
     ordered = [group[k] for k in best_first(shown, names, direction)]
     chance = _chance(records, measured)
-    reasons = {i: _unranked(records[i]) for i in ordered}
+    reasons = {i: _unranked(records[i], measured[i].held_out) for i in ordered}
     ranked = [i for i in ordered if not reasons[i]]
     by_row = dict(zip(ranked, ranks([measured[i].ranked for i in ranked], direction), strict=True))
     standings = []
@@ -136,10 +138,12 @@ def _standings(
     return standings
 
 
-def _unranked(record: Record) -> str:
+def _unranked(record: Record, evaluated: HeldOut | None) -> str:
     """Why the row is not ranked; empty for one that is."""
     if record.spec.origin != "trained":
         return REFERENCE
+    if held_out.fails(record, evaluated):
+        return HELD_OUT
     return ONE_SEED if len(record.seeds) == 1 else ""
 
 
@@ -154,8 +158,10 @@ def _against_chance(record: Record, ranked: np.ndarray, chance: np.ndarray | Non
     """What the row says of chance; empty for a row that is better, or where chance is unknown."""
     if record.chance:
         return "chance"
-    if chance is None or not np.isfinite(ranked).all():
+    if chance is None or not np.isfinite(chance).all():
         return ""
+    if not np.isfinite(ranked).all():
+        return "worse than chance"
     paired = difference(ranked, chance)
     if not paired.is_significant:
         near = NEAR_CHANCE * (1.0 if has_digits(record.ranking) else abs(float(chance.mean())))
@@ -173,18 +179,20 @@ def _measured(path: Path, record: Record, floors: dict[FileReference, np.ndarray
     references, floor_references = record.main.values, record.main.floor.values
     values = by_prompt(read_values(path, {name: references[name]})[name])
     kind = record.metrics[name].digits
+    evaluated = read_held_out(path, record)
     if kind is None or not has_digits(record.ranking):
-        return Measured(values, values)
+        return Measured(values, values, held_out=evaluated)
     reached = digits(values, kind.error)
     if name not in floor_references:
-        return Measured(values, reached, reached)
+        return Measured(values, reached, reached, held_out=evaluated)
     reference = floor_references[name]
     if reference not in floors:
         floor = read_values(path, {name: reference})[name]
         floors[reference] = digits(by_prompt(floor[None])[0], kind.error)
     # A model may pass a target by more than rounding.
     attainable = floors[reference] if record.main.floor.kind == "exact" else None
-    return Measured(values, ranked_values(reached, attainable), reached, floors[reference])
+    ranked = ranked_values(reached, attainable)
+    return Measured(values, ranked, reached, floors[reference], evaluated)
 
 
 def _graded_for_all(measured: Sequence[Measured]) -> list[Measured]:
@@ -225,5 +233,5 @@ def _row(
         worst=worst(statistics, ranking),
         chance=_against_chance(record, measured.ranked, standing.chance),
         stale=stale,
-        held_out=read_held_out(path, record),
+        held_out=measured.held_out,
     )

@@ -19,7 +19,8 @@ from ..api.statistics import Digits, Statistics, finite
 class Level(NamedTuple):
     """A level with the bounds of its 95% interval; None for what is not finite or not known.
 
-    Where no interval can be trusted there are no bounds: a range over seeds is none.
+    Where no interval can be trusted there are no bounds: a range over seeds is none, nor are those
+    of a mean that a heavy tail makes unreliable.
     """
 
     value: float | None
@@ -61,7 +62,8 @@ def level_of(record: Record, statistics: Statistics | None = None) -> Level:
 
 def _trusted(measured: Statistics | Digits) -> tuple[float | None, float | None]:
     """The bounds of a mean if they are an interval; otherwise none."""
-    if measured.interval == "range over seeds":
+    is_heavy = isinstance(measured, Statistics) and not measured.reliable
+    if measured.interval == "range over seeds" or is_heavy:
         return None, None
     return measured.low, measured.high
 

@@ -10,8 +10,9 @@ import numpy as np
 from ..api.digits import digits
 from ..api.errors import UsageError
 from ..api.record import Record
-from ..runs.statistics import by_prompt
+from ..runs.statistics import GRADE, by_prompt
 from ..runs.store import read_record, read_values
+from .board import grader_facts
 from .ranking import difference, ranked_values
 from .row import has_digits
 
@@ -28,7 +29,8 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     is not known which direction is better. Where nothing follows, since values are not finite or
     seeds too few, `low`, `high` and `p` are NaN. A single trained seed is taken as it is: its
     difference holds for that seed, and says nothing of which model is better. In the metric that
-    ranks, digits within one of the attainable error count as that, as on boards.
+    ranks, digits within one of the attainable error count as that, as on boards. Grades of two
+    graders have no line.
 
     Raises UsageError unless both were evaluated on the same prompts, targets and dtype.
     """
@@ -43,7 +45,11 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     ):
         if x != y:
             raise UsageError(f"the records can't be compared: their {what} differ, {x} and {y}")
-    lines = [_line(first, second, name) for name in first.metrics if name in second.metrics]
+    alike = grader_facts(first) == grader_facts(second)
+    shared = [
+        n for n in first.metrics if n in second.metrics and (alike or not n.startswith(GRADE))
+    ]
+    lines = [_line(first, second, name) for name in shared]
     return pd.DataFrame(lines).set_index("metric")
 
 
@@ -53,7 +59,9 @@ def _task(record: Record) -> str:
 
 def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
     is_error = first.metrics[name].digits is not None
-    values = _measured_in_both([_values(record, name) for record in (first, second)])
+    values = [_values(record, name) for record in (first, second)]
+    if name.startswith(GRADE):
+        values = _graded_in_both(values)
     # Where more is better, the sign of the difference says which record is.
     more = is_error or (name == first.ranking.metric and first.ranking.better == "higher")
     paired = difference(*values)
@@ -74,8 +82,8 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
     }
 
 
-def _measured_in_both(values: list[np.ndarray]) -> list[np.ndarray]:
-    """The values without prompts whose grading failed in one of the two; all if none is left."""
+def _graded_in_both(values: list[np.ndarray]) -> list[np.ndarray]:
+    """The grades without prompts whose grading failed in one of the two; all if none is left."""
     known = ~np.isnan(np.concatenate(values)).any(axis=0)
     return [part[:, known] for part in values] if known.any() else values
 

@@ -13,6 +13,7 @@ from ..api.ranking import Ranking
 from ..api.record import Record
 from ..api.statistics import Digits, IntervalKind, Statistics
 from ..runs.heldout import HeldOut
+from . import held_out
 from .ranking import Difference, Rank, at_floor, difference
 
 #: The digits k at which a precision profile is taken.
@@ -89,7 +90,7 @@ class Row:
     @cached_property
     def at_floor(self) -> bool:
         """Whether the median and the 1% worst are those of an exact floor, up to one digit."""
-        if self.record.main.floor.kind != "exact":
+        if self.record.main.floor.kind != "exact" or self.fails_held_out:
             return False
         if self.digits is None or self.floor_digits is None:
             return False
@@ -208,6 +209,16 @@ class Row:
         if self.held_out is None:
             return None
         return self.record.ranking.score(self.held_out.statistics)
+
+    @property
+    def held_out_differs(self) -> bool:
+        """Whether the score on held-out prompts differs significantly."""
+        return held_out.differs(self.record, self.held_out)
+
+    @property
+    def fails_held_out(self) -> bool:
+        """Whether the score on held-out prompts is significantly worse."""
+        return held_out.fails(self.record, self.held_out)
 
     @property
     def proof(self) -> str:

@@ -22,6 +22,7 @@ from ..runs.tuned import tuning_path
 from ..runs.verify import verify
 from . import formats
 from .board import comparable
+from .copied_weights import published_of_task, require_own_weights
 from .escaping import markdown
 from .groups import rows_of
 from .labels import labels_of
@@ -50,7 +51,7 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
     """Validate and verify one record; raises UsageError with the reason if it is refused.
 
     Its files must be sound and small enough, every fact that can be computed must hold, and it must
-    not replace a published row.
+    not replace a published row or have its weights.
     """
     record = read_record(path)
     if record.proof is not None and record.proof.kind == "retrained":
@@ -60,6 +61,8 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
         )
     _require_files(path, record)
     new = _require_new(path, record, store)
+    if new:
+        require_own_weights(path, record, published_of_task(record, store))
     checks = verify(path, device_name)
     failing = [check for check in checks if not check.holds]
     if failing:
@@ -78,7 +81,8 @@ def examine_all(
     Raises OSError where the store's path can't be used, which is no record's fault.
     """
     store.folder.exists()
-    accepted, refused = [], []
+    accepted: list[Submission] = []
+    refused: list[str] = []
     ids: dict[str, Path] = {}
     for path in {path.resolve(): path for path in paths}.values():
         try:
@@ -86,6 +90,7 @@ def examine_all(
             other = ids.setdefault(submission.record.id, path)
             if other != path:
                 raise UsageError(f"{path}: same run as {other}")
+            require_own_weights(path, submission.record, [(s.path, s.record) for s in accepted])
         except PLUGIN_FAILURES as error:
             refused.append(problem_with(path, error))
         else:

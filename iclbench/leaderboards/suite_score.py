@@ -80,19 +80,29 @@ def mean_score(scores: Iterable[Score]) -> Score | None:
     scores as they are would be that of one board.
 
     Boards are independent, so the squared distances of the bounds add up (Zou and Donner 2008).
+    Those are the distances to a board's own bounds, not to bounds that are cut at 0 and 1: a score
+    that is cut at 0 is never too low, so boards at chance would seem to be surely above it. The cut
+    bounds of a board are added as they are where its interval is longer than the scale, which else
+    would take over the sum, or beyond one of its ends.
     """
-    counted = [score.clipped for score in scores]
-    if not counted:
+    scores = list(scores)
+    if not scores:
         return None
-    count = len(counted)
-    mean = sum(score.value for score in counted) / count
-    downward = upward = 0.0
-    for value, low, high in counted:
-        if low is None or high is None:
+    count = len(scores)
+    mean = sum(score.clipped.value for score in scores) / count
+    downward = upward = least = most = 0.0
+    for score in scores:
+        value, cut_low, cut_high = score.clipped
+        if score.low is None or score.high is None or cut_low is None or cut_high is None:
             return Score(mean, None, None)
-        downward += (value - low) ** 2
-        upward += (high - value) ** 2
-    return Score(mean, mean - math.sqrt(downward) / count, mean + math.sqrt(upward) / count)
+        if score.high - score.low > 1.0 or cut_low == cut_high:
+            least, most = least + cut_low, most + cut_high
+        else:
+            least, most = least + value, most + value
+            downward += max(value - score.low, 0.0) ** 2
+            upward += max(score.high - value, 0.0) ** 2
+    low, high = (least - math.sqrt(downward)) / count, (most + math.sqrt(upward)) / count
+    return Score(mean, max(low, 0.0), min(high, 1.0))
 
 
 def _line_of(record: Record) -> str:

@@ -31,9 +31,10 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
 
     The answers of a causal task are compared after the task masked the rest of its prompt: always
     those that are scored. The states of a module that shows them, such as a sequence model, are
-    compared too, after every later token was replaced. A float64 copy is tested with random
-    parameters of several sizes, since a freshly initialized model may do next to nothing.
-    Raises UsageError where the answers can't be tested.
+    compared too, after every later token was replaced. A float64 copy is tested with the parameters
+    that it has, behind which buffers could hide a leak from others, and with random ones of several
+    sizes, since a freshly initialized model may do next to nothing. Raises UsageError where the
+    answers can't be tested.
     """
     module = copy.deepcopy(module).double().eval()
     batch = training_batch(task, 4, torch_generator("cpu", "causality"), torch.float64)
@@ -42,8 +43,9 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
     tested = set()
     with torch.no_grad(), one_thread():
         # From large to small: a leak shows best with large parameters, unless they overflow.
-        for scale in SCALES if any(True for _ in module.parameters()) else (0.0,):
-            _draw_parameters(module, scale)
+        for scale in (None, *SCALES) if any(True for _ in module.parameters()) else (None,):
+            if scale is not None:
+                _draw_parameters(module, scale)
             for probe in probes:
                 for position, (change, size) in enumerate(probe(module, task, batch.prompt)):
                     if not math.isfinite(size) or not math.isfinite(change):

@@ -27,7 +27,7 @@ NOT_COUNTED = frozenset(
                  "comparison", "cost_facts", "facts", "heldout", "honesty", "inspection", "objects",
                  "proofs", "recorded", "recorded_answers", "recorded_endings", "report",
                  "retraining", "reuse", "rounding", "shift_records", "sizes", "state_size", "store",
-                 "stored", "suites", "tracking", "tuned", "values", "verify"),
+                 "stored", "suites", "tracking", "tuned", "values", "verify", "weights_facts"),
     }.items()
     for name in names
 )  # fmt: skip

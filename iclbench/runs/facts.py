@@ -7,13 +7,10 @@ of itself is taken for granted. Facts about the past can't be computed: `claims`
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from ..api.architecture import Architecture
 from ..api.errors import UsageError
@@ -25,7 +22,6 @@ from ..api.spec import RunSpec
 from ..plugins import host
 from ..training.checkpoints import Weights, load_weights
 from ..training.curve import POINTS
-from ..training.replicas import matching
 from .code import stale_code
 from .comparison import Check, of_the_past, same
 from .cost_facts import compare_costs, cost_claims, fitted_recipe
@@ -36,11 +32,10 @@ from .recorded_answers import read_answers
 from .report import evaluation_set, is_chance, plugin_references, ranking
 from .shifts import asked_shifts, present_shifts, shifted_plan
 from .tuned import compare_tuning, trials_in_words
+from .weights_facts import copied_seeds, moved_parameters, replaced_tensors
 
 #: A step of one model takes at least this long, and an evaluation at least a hundred times it.
 LEAST_SECONDS = 1e-6
-#: At least this part of two seeds' weights differ by more than this part of themselves.
-APART, NEARLY = 1e-2, 1e-3
 #: What trainings before the schema's last change did not measure, and their records say so.
 MAY_LACK = {"budget", "validation_curve"}
 #: Fields that no run of this version fills in.
@@ -110,7 +105,8 @@ def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
     yield same("plugins", {p.name: p.distribution for p in record.plugins}, expected)
     for name in UNUSED:
         yield same(name, getattr(record, name), Record.model_fields[name].default)
-    absent = [name for name in MAY_LACK & record.missing.keys() if getattr(record, name) is None]
+    may_lack = MAY_LACK - ({"budget"} if record.spec.budget else set())
+    absent = [name for name in may_lack & record.missing.keys() if getattr(record, name) is None]
     yield same("missing", sorted(record.missing), sorted(absent))
     shifts = asked_shifts(now.plan)
     yield same("shifts", sorted(present_shifts(record)), sorted(shifts))
@@ -157,9 +153,10 @@ def _evaluation(what: str, evaluation: Evaluation, plan: Plan) -> Iterator[Check
     shapes = [ref.shape for ref in evaluation.values.values()]
     rows = max((shape[1] for shape in shapes if shape and len(shape) > 1), default=0)
     prompts = plan.spec.eval_prompts
-    enough = Check(f"{what} prompts", rows, prompts, rows >= prompts)
-    yield enough
-    if enough.holds:
+    most = prompts * len(plan.task.cases)
+    are_theirs = Check(f"{what} prompts", rows, prompts, prompts <= rows <= most)
+    yield are_theirs
+    if are_theirs.holds:
         digest = plan.task.evaluation_digest(prompts, plan.spec.eval_seed)
         for name, value in evaluation_set(plan, digest).items():
             yield same(f"{what} {name}", getattr(evaluation, name), value)
@@ -180,46 +177,14 @@ def _models(record: Record, now: Recomputed) -> Iterator[Check]:
     if now.weights is None:
         return
     yield same("seeds of the weights", sorted(now.weights.states, key=str), sorted(seeds, key=str))
-    copies = _copies(now.weights, record.spec.freeze) if origin == "trained" else []
+    states = now.weights.states
+    copies = copied_seeds(states, record.spec.freeze) if origin == "trained" else []
     yield same("seeds with the weights of another", copies, [])
     if now.plan.recipe is not None:
-        yield same("frozen parameters that moved", _moved(now), [])
-
-
-def _copies(weights: Weights, freeze: tuple[str, ...]) -> list[int]:
-    """The seeds whose trained weights are nearly those of an earlier one; all share frozen ones."""
-    states = [
-        (seed, {name: state[name] for name in state.keys() - matching(list(state), freeze)})
-        for seed, state in weights.states.items()
-    ]
-    return [
-        seed or 0
-        for i, (seed, state) in enumerate(states)
-        if any(_alike(state, other) for _, other in states[:i])
-    ]
-
-
-def _alike(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
-    """Whether nearly all weights of two models are nearly equal, as those of no two seeds are."""
-    if a.keys() != b.keys():
-        return False
-    pairs = [(a[name].double(), b[name].double()) for name in a]
-    # Weights that are not finite are near to none: two seeds may both have diverged.
-    near = [(x - y).abs() <= NEARLY * torch.maximum(x.abs(), y.abs()) for x, y in pairs]
-    apart = sum(int((~part).sum()) for part in near)
-    return apart < APART * sum(x.numel() for x, _ in pairs)
-
-
-def _moved(now: Recomputed) -> list[str]:
-    """The frozen parameters of a construction that differ from it."""
-    assert now.weights is not None
-    moved = set()
-    for seed, state in now.weights.states.items():
-        start = now.plan.states.get(seed, now.plan.states.get(None, {}))
-        for name in matching(list(state), now.plan.spec.freeze) & set(start):
-            if not torch.equal(start[name].to(state[name].dtype), state[name]):
-                moved.add(name)
-    return sorted(moved)
+        yield same("frozen parameters that moved", moved_parameters(now.plan, states), [])
+    from_checkpoint = origin == "loaded" or record.spec.init is not None
+    replaced = replaced_tensors(now.plan, states, from_checkpoint)
+    yield same("tensors that training can't have changed", replaced, [])
 
 
 def _training(record: Record, training: TrainingReport, recipe: Recipe) -> Iterator[Check]:

@@ -79,9 +79,8 @@ def held_out_seed(record: Record, salt: str) -> int:
 
 
 def has_held_out(record: Record) -> bool:
-    """Whether a record gets a held-out evaluation: it was trained, and no grader ranks it."""
-    is_graded = record.ranking.metric.startswith(GRADE)
-    return record.spec.origin == "trained" and record.weights_file is not None and not is_graded
+    """Whether a record gets a held-out evaluation: it has weights, and no grader ranks it."""
+    return record.weights_file is not None and not record.ranking.metric.startswith(GRADE)
 
 
 def held_out_path(record_path: AnyPath) -> AnyPath:

@@ -19,12 +19,10 @@ import numpy as np
 import zstandard
 
 from ..api.errors import RecordError, RunError
-from ..api.results import FileReference
+from ..api.results import MOST_VALUES, FileReference
 from ..files import read_regular_file, regular_file_digest, write_atomically
 
 FOLDER = "objects"
-#: The most values of an array: 1 GiB.
-MOST_VALUES = 2**27
 #: The most bytes of any other file.
 MOST_BYTES = 2**33
 #: Higher levels of zstd save about 1% of measured errors, whose last bits are noise.
@@ -59,12 +57,11 @@ class Objects:
 
     def write_arrays(self, values: Mapping[str, np.ndarray]) -> dict[str, FileReference]:
         """Store each array as float64, in an object of its own."""
+        total = sum(array.size for array in values.values())
+        if total > MOST_VALUES:
+            raise RunError(f"{total:,} values are too many; evaluate fewer prompts")
         references = {}
         for name, array in values.items():
-            if array.size > MOST_VALUES:
-                raise RunError(
-                    f"{name}: {array.size:,} values are too many; evaluate fewer prompts"
-                )
             data = pack(array)
             sha256 = hashlib.sha256(data).hexdigest()
             reference = FileReference(sha256=sha256, format="f64.zst", shape=array.shape)

@@ -18,7 +18,7 @@ MEANS, MEDIANS = StudyTable(metrics=("*",)), StudyTable(metrics=("*",), statisti
         (12.345, 12.1, 12.6, "12.35 ± 0.25"),
         (0.5, 0.5, 0.5, "0.5 ± 0"),
         (3e-7, 3e-7, 3e-7, "3e-07 ± 0"),
-        (1.234e-7, 1.2e-7, 1.3e-7, "1.23e-07 ± 5.0e-09"),
+        (1.234e-7, 1.184e-7, 1.284e-7, "1.23e-07 ± 5.0e-09"),
         (3.21e-30, 3.1e-30, 3.3e-30, "3.21e-30 ± 1.0e-31"),
     ],
 )
@@ -31,4 +31,7 @@ def test_unreliable_means_have_both_bounds_and_medians_none():
     statistics = SimpleNamespace(mean=2.0, low=1.0, high=9.0, reliable=False, median=1e-12)
     assert _study_cell(MEANS, statistics) == "2 [1, 9]"
     assert _study_cell(MEDIANS, statistics) == "1e-12"
+    # Log-normal: half a width below the mean would be negative.
+    skewed = SimpleNamespace(mean=2.46, low=0.635, high=9.56, reliable=True, median=1.0)
+    assert _study_cell(MEANS, skewed) == "2.46 [0.635, 9.56]"
     assert _study_cell(MEDIANS, None) == ""

@@ -74,6 +74,14 @@ def test_a_row_without_variance_is_not_taken_at_its_word():
     assert variance[0] > 0.1
 
 
+def test_rows_with_fewer_seeds_make_no_other_row_less_certain():
+    """What one seed varies is moderated, not the mean of however many a row has."""
+    freedom = np.array([9.0, 9.0, *[1.0] * 8])
+    variance, _ = moderated(SeedVariances(0.09 / (freedom + 1), np.zeros(10), freedom))
+    of_one = variance * (freedom + 1)
+    assert of_one == pytest.approx(of_one[0])
+
+
 def board(random, rows, seeds, of_seeds, prompts=128):
     """Rows equal in distribution: digits with effects of seeds, of prompts and of both."""
     values = random.standard_normal(prompts) + random.standard_normal((rows, 1, prompts))

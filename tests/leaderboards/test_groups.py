@@ -90,6 +90,8 @@ def test_a_model_that_ignores_the_examples_is_chance(board):
         ([0.001, -0.002, 0.001], "at chance"),
         ([2.6, 2.7, 2.5], ""),
         ([-2.6, -2.7, -2.5], "worse than chance"),
+        ([2.6, np.nan, 2.5], "worse than chance"),
+        ([2.6, -np.inf, 2.5], "worse than chance"),
     ],
 )
 def test_a_row_is_at_chance_only_where_it_surely_is_near(board, monkeypatch, trained, said):

@@ -88,3 +88,11 @@ def test_validation_chooses_by_what_ranks(tmp_path):
     last = {r.id: r.validation_curve.mean[0][-1] for r in records}
     (entry,) = score_suite(suite, {"descent": records}).entries
     assert entry.records["descent"].id == min(last, key=last.get)
+
+
+def test_an_interval_that_a_heavy_tail_makes_unreliable_gives_no_bounds(tmp_path):
+    record = record_of(tmp_path, "zero", "least-squares", task_args={"noise": 0.5})
+    error = record.metrics["squared_error"]
+    assert level_of(record, error.model_copy(update={"reliable": True})).low is not None
+    level = level_of(record, error.model_copy(update={"reliable": False}))
+    assert level == (error.mean, None, None)

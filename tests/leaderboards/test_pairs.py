@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from iclbench import UsageError, compare, run
+from iclbench.api.record import GraderReport
 from iclbench.leaderboards import pairs
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.formats import difference
@@ -86,7 +87,25 @@ def test_prompts_whose_grading_failed_for_one_are_left_out_of_a_comparison(tmp_p
         return values
 
     monkeypatch.setattr(pairs, "read_values", partly)
+    # In any other metric than a grade, what is not finite is as bad as it can be.
+    line = compare(first, second).loc["accuracy"]
+    assert np.isnan([line.a, line.difference, line.low, line.high, line.p]).all()
+    assert line.better == ""
+    monkeypatch.setattr(pairs, "GRADE", "accuracy")
     line = compare(first, second).loc["accuracy"]
     assert np.isfinite([line.a, line.b, line.difference, line.low, line.high, line.p]).all()
     # What is left out of one is left out of the other.
     assert 0 <= line.b <= 1
+
+
+def test_grades_of_two_graders_are_not_compared(tmp_path, monkeypatch):
+    args = {"task": "mqar", "task_args": {"vocabulary": 512}, "eval_prompts": 8, "out": tmp_path}
+    first, second = (run(model=model, **args) for model in ("lookup", "context-guess"))
+    monkeypatch.setattr(pairs, "GRADE", "accuracy")
+    assert "accuracy" in compare(first, second).index
+    graded = [
+        record.model_copy(update={"grader": GraderReport(name=name)})
+        for record, name in ((first, "strict"), (second, "kind"))
+    ]
+    assert "accuracy" not in compare(*graded).index
+    assert "accuracy" in compare(graded[0], graded[0]).index

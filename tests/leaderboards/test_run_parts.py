@@ -44,7 +44,7 @@ def test_the_held_out_test_names_its_level_and_an_interval_shows_its_ends(row):
 
 
 def test_a_difference_that_is_not_finite_and_a_row_without_prompts(row, board):
-    assert "difference unknown" in held_out(on_held_out_prompts(row, mean=None))
+    assert "difference unknown" in held_out(on_held_out_prompts(row, mean=None, p=None))
     assert held_out(row) == "none"
     assert held_out(next(r for r in board.rows if not r.is_trained)) == ""
 

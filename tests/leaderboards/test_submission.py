@@ -9,13 +9,7 @@ import pytest
 from forging import reseal, with_values
 
 from iclbench import RecordStore, RunSpec, run
-from iclbench.api.spec import digest_of
-from iclbench.display.boards import board_table
-from iclbench.display.formats import as_markdown
-from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.escaping import markdown
-from iclbench.runs.heldout import HeldOut, write_held_out
-from iclbench.runs.heldout_evaluation import evaluate_held_out
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
@@ -270,18 +264,15 @@ def test_trained_rows_are_evaluated_once_on_held_out_prompts(cli, results, tmp_p
     assert (site / "records" / path.relative_to(boards / "records")).exists()
 
 
-def test_a_significant_difference_is_shown(results):
-    path = trained(results)
-    held_out = evaluate_held_out(path, read_record(path), "00" * 32)
-    far = held_out.difference.model_copy(update={"p": 1e-6})
-    write_held_out(path, resealed(held_out.model_copy(update={"difference": far})))
-    board = next(b for b in leaderboard(results) if any(row.held_out for row in b.rows))
-    assert " differs" in as_markdown(board_table(board))
-
-
-def resealed(held_out: HeldOut) -> HeldOut:
-    digest = digest_of(held_out.model_dump(mode="json", exclude={"digest"}))
-    return held_out.model_copy(update={"digest": digest})
+def test_loaded_weights_are_evaluated_on_held_out_prompts_too(cli, results, tmp_path):
+    record = read_record(trained(results))
+    weights = RecordStore(results).objects.path(record.weights_file)
+    args = {name: TINY[name] for name in ("task", "task_args", "eval_prompts")}
+    run(model="baseconv", **args, model_args=record.spec.model_args, weights=str(weights),
+        out=tmp_path / "loaded")  # fmt: skip
+    outcome = cli("submit", "--held-out", tmp_path / "loaded", "--to", tmp_path / "boards")
+    assert outcome.code == 0, outcome.err
+    assert len(list((tmp_path / "boards" / "records").glob("*/*.heldout.json"))) == 1
 
 
 def test_a_tuning_is_published_in_a_file_named_by_its_content(cli, results, tmp_path):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from iclbench import RecordStore, Suite, run
+from iclbench.api.random import philox
 from iclbench.display.suites import suite_parts
 from iclbench.display.table import Cell, Table
 from iclbench.display.terminal import print_parts
@@ -157,8 +159,8 @@ def test_the_mean_counts_a_board_below_chance_as_chance():
     scores = [Score(0.8, 0.7, 0.9), Score(-4.0, -6.0, 0.1)]
     mean = mean_score(scores)
     assert mean.value == 0.4
-    assert mean.low == pytest.approx(0.4 - math.hypot(0.1, 0.0) / 2)
-    assert mean.high == pytest.approx(0.4 + math.hypot(0.1, 0.1) / 2)
+    # The second interval is longer than the scale: its bounds, cut at 0 and 1, are added.
+    assert (mean.low, mean.high) == pytest.approx((0.4 - 0.1 / 2, 0.4 + 0.1 / 2 + 0.1 / 2))
     assert mean_score([Score(0.8, None, None), *scores]).low is None
     assert mean_score([]) is None
 
@@ -166,6 +168,25 @@ def test_the_mean_counts_a_board_below_chance_as_chance():
 def test_the_mean_counts_a_board_above_its_reference_as_that():
     mean = mean_score([Score(1.4, 1.3, 1.5), Score(0.5, 0.4, 0.6)])
     assert (mean.value, mean.low, mean.high) == pytest.approx((0.75, 0.7, 0.8))
+
+
+@pytest.mark.parametrize(
+    ("truths", "spread"),
+    [([0.0] * 10, 0.05), ([1.0] * 10, 0.05), ([0.02] * 10, 0.05), ([0.5] * 10, 0.05),
+     ([0.0] * 7 + [0.3] * 3, 0.05), ([-0.1] * 5 + [0.5] * 5, 0.05), ([0.0] * 4, 0.05),
+     ([0.0] * 10, 0.24), ([0.2] * 10, 0.3)],
+)  # fmt: skip
+def test_the_interval_of_a_mean_covers_it_at_chance_and_at_the_reference(truths, spread):
+    """Boards at chance would else be surely above it: cut scores are never too low."""
+    random = philox("mean of suites", *map(str, truths))
+    truth, covered, count = np.clip(truths, 0, 1).mean(), 0, 1000
+    for _ in range(count):
+        values = truths + spread * random.standard_normal(len(truths))
+        half = 1.96 * spread
+        mean = mean_score([Score(float(v), float(v) - half, float(v) + half) for v in values])
+        covered += mean.low <= truth <= mean.high
+    # 2 percent less than 95 are three standard errors of 1,000 draws.
+    assert covered >= 0.93 * count
 
 
 def test_fewer_than_half_of_the_boards_have_no_mean(records):

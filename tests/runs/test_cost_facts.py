@@ -104,6 +104,13 @@ def test_a_changed_curve_is_noticed(records, change, fact):
     assert fact in failing(record, validation_curve=curve.model_copy(update=change))
 
 
+def test_a_row_of_a_track_can_t_have_lost_its_budget(records, tmp_path):
+    store = RecordStore(shutil.copytree(records["store"].folder, tmp_path / "copy"))
+    path = store.path(records["budget"].spec)
+    path = reseal(path, lambda c: c.update(budget=None, missing={"budget": "lost"}))
+    assert "missing" in [check.name for check in verify(path) if not check.holds]
+
+
 @pytest.mark.parametrize(("gained", "holds"), [(0.0, True), (-3.0, True), (3.0, False)])
 def test_the_last_validation_is_no_better_than_the_weights(records, tmp_path, gained, holds):
     store = RecordStore(shutil.copytree(records["store"].folder, tmp_path / "copy"))

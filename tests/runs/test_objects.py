@@ -78,6 +78,9 @@ def test_an_object_that_is_no_such_array_is_refused(objects, data, shape):
 def test_too_many_values_are_not_written(objects):
     with pytest.raises(RunError, match="too many"):
         objects.write_arrays({"metric": np.broadcast_to(0.0, 2**27 + 1)})
+    half = np.broadcast_to(0.0, 2**26 + 1)
+    with pytest.raises(RunError, match="too many"):
+        objects.write_arrays({"metric": half, "other": half})
 
 
 def test_links_pipes_and_large_files_are_refused(objects, tmp_path):

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+import zstandard
 from forging import (
     Content,
     Forgery,
@@ -24,6 +26,7 @@ from forging import (
 )
 
 from iclbench import verify
+from iclbench.runs.objects import Objects
 
 
 def edit_curve(change: Callable[[Content], object]) -> Forgery:
@@ -48,6 +51,23 @@ def seeds_repeated(folder: Path) -> Path:
         content["command"] = content["command"].replace("--seeds 2", "--seeds 0,0,")
 
     return reseal(find(folder), change)
+
+
+def invented_metrics(folder: Path) -> Path:
+    """Metrics that all name one small file of a great many zeros."""
+    path = find(folder)
+    objects, zeros = Objects.beside(path), np.broadcast_to(0.0, (2, 2**24))
+    size = zstandard.ZstdCompressor().compress(bytes(8 * zeros.size))
+    bomb = objects.write(size, "f64.zst").model_copy(update={"shape": zeros.shape})
+
+    def change(content: Content) -> None:
+        main = content["evaluations"]["main"]
+        for name in (f"m{i}" for i in range(4)):
+            for metrics in (main["metrics"], *main["seeds"]):
+                metrics[name] = metrics["squared_error"]
+            main["values"][name] = bomb.model_dump(mode="json")
+
+    return reseal(path, change)
 
 
 #: Name → the forgery, and what its refusal says.
@@ -89,6 +109,7 @@ REFUSED: dict[str, tuple[Forgery, str]] = {
     ),
     "repeated seeds everywhere": (seeds_repeated, "seeds must be distinct"),
     "a seed more": (seeds_listed(0, 1, 2), "not those of its seeds and prompts"),
+    "more values than memory": (invented_metrics, "at most 134,217,728 are read"),
     "no seeds": (seeds_listed(), "not those of its seeds and prompts"),
     "curves dropped": (
         edit_curve(lambda curves: curves.clear()), "its prefix_error is not that of its values",

@@ -81,6 +81,12 @@ def one_prompt_better(folder: Path) -> Path:
     return with_values(path, {"squared_error": values})
 
 
+def repeated_values(folder: Path) -> Path:
+    path = find(folder)
+    values = {name: np.concatenate([v] * 3, axis=1) for name, v in values_of(path).items()}
+    return with_values(path, values)
+
+
 def as_constructed(content: Content) -> None:
     as_solver(content)
     content["spec"].update(origin="constructed", weights="gd-causal")
@@ -98,6 +104,7 @@ REFUSED: dict[str, tuple[Forgery, str]] = {
         edit_main(task_args={"dim": 20, "examples": 40}), "evaluation task_args",
     ),
     "evaluation.prompts": (edit_main(prompts=2048), "evaluation prompts"),
+    "more values than prompts": (repeated_values, "evaluation prompts"),
     "evaluation.seed": (edit_main(seed=7), "evaluation seed"),
     "evaluation.digest": (edit_main(digest="0" * 64), "evaluation digest"),
     "evaluation.shift": (edit_main(shift="harder"), "evaluation shift"),

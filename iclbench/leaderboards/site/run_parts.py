@@ -72,10 +72,11 @@ def held_out(row: Row) -> str:
     part = row.held_out.difference
     score = formats.score(row.held_out_score, row.record.ranking)
     if part.mean is None or part.low is None or part.high is None or part.p is None:
-        return f"{with_minus(score)}, difference unknown; prompts of {row.held_out.created[:10]}"
+        verdict = "differs" if row.held_out_differs else "difference unknown"
+        return f"{with_minus(score)}, {verdict}; prompts of {row.held_out.created[:10]}"
     write = "{:.4f}" if row.has_digits else "{:.4g}"
     mean, low, high = (write.format(v) for v in (part.mean, part.low, part.high))
-    verdict = "significant" if row.held_out.differs else "not significant"
+    verdict = "significant" if row.held_out_differs else "not significant"
     p = "p < 1e-10" if part.p < 1e-10 else f"p = {part.p:.2g}"
     numbers = with_minus(f"{score}; difference {mean}, 95% interval [{low}, {high}]; {p}")
     return (

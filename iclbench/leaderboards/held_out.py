@@ -1,0 +1,31 @@
+"""A row on held-out prompts: its score there, and what that says of the row."""
+
+from __future__ import annotations
+
+from ..api.record import Record
+from ..runs.heldout import HeldOut
+
+
+def differs(record: Record, held_out: HeldOut | None) -> bool:
+    """Whether the held-out score differs significantly from the record's.
+
+    No test is needed where only one of the two is finite.
+    """
+    if held_out is None:
+        return False
+    before, now = _scores(record, held_out)
+    return held_out.differs or (before is None) != (now is None)
+
+
+def fails(record: Record, held_out: HeldOut | None) -> bool:
+    """Whether the held-out score is significantly worse, as if the board's prompts were known."""
+    if held_out is None:
+        return False
+    before, now = map(record.ranking.goodness, _scores(record, held_out))
+    return now < before and differs(record, held_out)
+
+
+def _scores(record: Record, held_out: HeldOut) -> tuple[float | None, float | None]:
+    """The statistic that ranks, on the board's prompts and on held-out ones."""
+    ranking = record.ranking
+    return ranking.score(record.metrics[ranking.metric]), ranking.score(held_out.statistics)

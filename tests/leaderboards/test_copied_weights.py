@@ -1,0 +1,53 @@
+"""Weights are published once: a second row of them would claim another's training."""
+
+from __future__ import annotations
+
+import pytest
+from forging import states_of, values_of, with_answers_of, with_values, with_weights
+
+from iclbench import RecordStore, run
+
+TINY = {"task": "least-squares", "recipe": "smoke", "seeds": 2, "eval_prompts": 64,
+        "task_args": {"dim": 2, "examples": 4}}  # fmt: skip
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """A trained record, and one of another recipe that has its weights, moved a little."""
+    paths = []
+    for name, rate in (("own", 1e-3), ("copy", 2e-3)):
+        recipe_args = {"learning_rate": rate}
+        run(model="baseconv", **TINY, recipe_args=recipe_args, out=tmp_path / name)
+        paths += RecordStore(tmp_path / name).paths()
+    own, copy = paths
+    states = {
+        seed: {name: value * (1 + 1e-6) for name, value in state.items()}
+        for seed, state in states_of(own).items()
+    }
+    copy = with_answers_of(with_values(with_weights(copy, states), values_of(own)), own)
+    return own, copy
+
+
+def test_weights_of_a_published_row_are_refused(cli, copied, tmp_path):
+    own, copy = copied
+    boards = tmp_path / "boards"
+    assert cli("verify", copy).code == 0
+    assert cli("submit", own, "--to", boards).code == 0
+    outcome = cli("submit", copy, "--to", boards)
+    assert outcome.code == 2
+    assert "its weights are those of" in outcome.err
+    assert len(list(RecordStore(boards / "records").paths())) == 1
+
+
+def test_weights_of_a_row_that_is_submitted_beside_it_are_refused(cli, copied, tmp_path):
+    outcome = cli("submit", *copied, "--to", tmp_path / "boards")
+    assert outcome.code == 2
+    assert f"its weights are those of {copied[0]}" in outcome.err
+
+
+def test_the_same_weights_on_another_board_are_a_row(cli, tmp_path):
+    for prompts in (64, 32):
+        run(model="baseconv", **{**TINY, "eval_prompts": prompts}, out=tmp_path)
+    outcome = cli("submit", tmp_path, "--to", tmp_path / "boards")
+    assert outcome.code == 0, outcome.err
+    assert len(list(RecordStore(tmp_path / "boards" / "records").paths())) == 2

@@ -1,0 +1,62 @@
+"""Rows on held-out prompts: one that is significantly worse there has no rank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iclbench import RecordStore, run
+from iclbench.api.spec import digest_of
+from iclbench.display.boards import board_table
+from iclbench.display.formats import as_markdown
+from iclbench.leaderboards import formats
+from iclbench.leaderboards.board import leaderboard
+from iclbench.runs.heldout import HeldOut, write_held_out
+from iclbench.runs.heldout_evaluation import evaluate_held_out
+from iclbench.runs.store import read_record
+
+TINY = {"task": "least-squares", "recipe": "smoke", "seeds": 2, "eval_prompts": 64,
+        "task_args": {"dim": 2, "examples": 4}}  # fmt: skip
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    run(model="baseconv", **TINY, out=tmp_path)
+    (path,) = RecordStore(tmp_path).paths()
+    return path
+
+
+def test_a_row_that_is_significantly_worse_on_held_out_prompts_has_no_rank(path):
+    held_out = evaluate_held_out(path, read_record(path), "00" * 32)
+    far = held_out.difference.model_copy(update={"p": 1e-6})
+    score = read_record(path).main.metrics["squared_error"].digits.mean
+    for change, rank in ((-1.0, "held out"), (1.0, "1")):
+        digits = held_out.statistics.digits.model_copy(update={"mean": score + change})
+        statistics = held_out.statistics.model_copy(update={"digits": digits})
+        changes = {"difference": far, "statistics": statistics}
+        write_held_out(path, resealed(held_out.model_copy(update=changes)))
+        board = next(b for b in leaderboard(path.parents[1]) if any(row.held_out for row in b.rows))
+        assert " differs" in as_markdown(board_table(board))
+        (row,) = [row for row in board.rows if row.is_trained]
+        assert formats.rank(row) == rank
+        assert row.fails_held_out is (rank == "held out")
+
+
+def test_a_held_out_score_that_is_not_finite_differs(path):
+    held_out = evaluate_held_out(path, read_record(path), "00" * 32)
+    lost = held_out.statistics.digits.model_copy(update={"mean": None})
+    unknown = dict.fromkeys(("mean", "low", "high", "p"))
+    changes = {
+        "statistics": held_out.statistics.model_copy(update={"digits": lost}),
+        "difference": held_out.difference.model_copy(update=unknown),
+    }
+    write_held_out(path, resealed(held_out.model_copy(update=changes)))
+    board = next(b for b in leaderboard(path.parents[1]) if any(row.held_out for row in b.rows))
+    (row,) = [row for row in board.rows if row.is_trained]
+    assert (row.held_out_differs, row.unranked) == (True, "held out")
+
+
+def resealed(held_out: HeldOut) -> HeldOut:
+    digest = digest_of(held_out.model_dump(mode="json", exclude={"digest"}))
+    return held_out.model_copy(update={"digest": digest})
