@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
+from pydantic import BaseModel, TypeAdapter
 
 from ..api.config import parse_config
 from ..api.errors import UsageError
@@ -18,10 +17,17 @@ Group = Literal["model_args", "recipe_args"]
 #: The arguments that a tuning chooses.
 GROUPS: tuple[Group, ...] = ("model_args", "recipe_args")
 
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+
 
 def values_of(config: BaseModel) -> dict[str, Any]:
     """Every field in JSON form, including the defaults that a dump omits (`added_later`)."""
-    return {name: to_jsonable_python(getattr(config, name)) for name in type(config).model_fields}
+    return {name: in_json(value) for name, value in config}
+
+
+def in_json(value: Any) -> Any:
+    """A value of a configuration's field as JSON has it: a list for a tuple, for example."""
+    return _ANYTHING.dump_python(value, mode="json")
 
 
 def arguments_of(plan: Plan, group: Group) -> dict[str, Any]:

@@ -248,20 +248,6 @@ def test_a_campaign_takes_only_a_tuning_of_its_budget_with_enough_trials(searche
     assert chosen(6, budget="9s") is None
 
 
-def test_the_document_holds_given_arguments_as_a_spec_does(tmp_path):
-    given = {"layers": 1, "width": 8.0, "positions": "learned"}
-    optimizer_args = {"optimizer_args": {"eps": 1e-6}, "accumulate": 1}
-    plan = plan_of(
-        model="transformer", model_args=given, recipe_args={"steps": 20.0, **optimizer_args}
-    )
-    document = tune(plan, Settings(tmp_path), SearchSettings(trials=1))
-    assert digest_of(document.base_model_args) == digest_of({**given, "width": 8})
-    recipe_args = document.base_recipe_args
-    assert digest_of(recipe_args["steps"]) == digest_of(20)
-    assert recipe_args["optimizer_args"] == plan.spec.recipe_args["optimizer_args"]
-    assert recipe_args["accumulate"] == 1
-
-
 def test_an_edited_or_a_renamed_tuning_is_refused(searched, tmp_path):
     _, document = searched
     path = write_tuning(tmp_path, document)
