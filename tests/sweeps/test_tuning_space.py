@@ -80,6 +80,9 @@ def test_an_architecture_may_say_what_is_searched(monkeypatch):
         ({"optimizers": ["adm"]}, "did you mean 'adam'"),
         ({"optimizers": []}, "at least 1 item"),
         ({"schedules": ["linear"]}, "schedules"),
+        ({"optimizers": "[adam]"}, r"optimizers: a list is needed, such as \["),
+        ({"learning_rate": 1e-3}, r"learning_rate: a list is needed, such as \[1e-4,1e-2\]"),
+        ({"model_args": {"layers": 2}}, r"model_args\.layers: a list is needed, such as \[1,2,4\]"),
     ],
 )
 def test_a_space_that_does_not_fit_is_refused(changes, message):
