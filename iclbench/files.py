@@ -223,7 +223,9 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_toml(path: Path) -> dict[str, Any]:
     """The content of a TOML file of a user; raises UsageError for any other."""
     try:
-        return tomllib.loads(read_regular_file(path, MOST_TOML_BYTES, links=True).decode("utf-8"))
+        content = read_regular_file(path, MOST_TOML_BYTES, links=True)
+        # Some editors write a byte order mark.
+        return tomllib.loads(content.decode("utf-8-sig"))
     except RecursionError:
         raise UsageError(f"{path} is nested too deeply") from None
     except ValueError as error:

@@ -8,7 +8,21 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from iclbench import UsageError
-from iclbench.files import STAGING, is_free, read_json, staged, write_atomically, write_output
+from iclbench.files import (
+    STAGING,
+    is_free,
+    read_json,
+    read_toml,
+    staged,
+    write_atomically,
+    write_output,
+)
+
+
+def test_a_toml_file_may_start_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "file.toml"
+    path.write_text('name = "µ"', "utf-8-sig")
+    assert read_toml(path) == {"name": "µ"}
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):

@@ -170,7 +170,7 @@ def _read_file(path: Path, option: str) -> dict[str, Any]:
             raise UsageError(f"{option}: {path} is not a regular file")
         if path.stat().st_size > MOST_BYTES:
             raise UsageError(f"{option}: {path} has more than {MOST_BYTES:,} bytes")
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except RecursionError:
         raise UsageError(f"{option}: {path} is nested too deeply") from None

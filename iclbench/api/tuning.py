@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from .config import Config
 from .random import derive_seed
@@ -16,7 +16,22 @@ from .spec import canonical_json, digest_of
 #: A trial trains for this share of the budget, or of the steps.
 SHARE = 0.1
 
-Range = tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]
+
+def _list_like(example: str) -> BeforeValidator:
+    """Refuse anything but a list; pydantic's own error speaks of Python's types."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"a list is needed, such as {example}")
+        return value
+
+    return BeforeValidator(check)
+
+
+Range = Annotated[
+    tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]], _list_like("[1e-4,1e-2]")
+]
+Values = Annotated[tuple[Any, ...], _list_like("[1,2,4]")]
 
 
 class OptimizerChoice(Config):
@@ -31,11 +46,13 @@ class SearchSpace(Config):
 
     learning_rate: Range = Field(description="low, high")
     init_std: Range | None = Field(None, description="standard deviation of initial weights")
-    optimizers: tuple[OptimizerChoice, ...] = Field(min_length=1)
-    schedules: tuple[Schedule, ...] = Field(min_length=1)
-    model_args: dict[str, tuple[Any, ...]] = Field(
-        {}, description="values of the model's arguments"
-    )
+    optimizers: Annotated[
+        tuple[OptimizerChoice, ...], Field(min_length=1), _list_like('["adam","soap"]')
+    ]
+    schedules: Annotated[
+        tuple[Schedule, ...], Field(min_length=1), _list_like('["cosine","constant"]')
+    ]
+    model_args: dict[str, Values] = Field({}, description="values of the model's arguments")
 
     @model_validator(mode="after")
     def _check(self) -> SearchSpace:

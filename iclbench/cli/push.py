@@ -57,6 +57,9 @@ def push(
     from ..exchange.hub import Hub, repository
     from ..exchange.packing import pack
 
+    on_hub = repository(to)
+    if on_hub is None and private:
+        raise UsageError(f"--private is for repositories of the hub, and {to} is a folder")
     problems: list[str] = []
     try:
         package = pack(what, problems.append, task)
@@ -64,7 +67,6 @@ def push(
         for problem in problems:
             report(f"error: {problem}")
         raise error from None
-    on_hub = repository(to)
     if on_hub is None:
         _copy(package, what, Path(to).expanduser(), every)
     else:

@@ -32,6 +32,7 @@ from .common import (
     sound_host,
 )
 from .interruption import stops_on_signals
+from .record_weights import with_files_of_weights
 from .spec_options import with_spec_options
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def tune(
             executor=executor,
             executor_args=parse_arguments(executor_args or [], "--executor-args"),
         )
-        plans = _plans(model, task, suite, spec)
+        plans = _plans(model, task, suite, with_files_of_weights(spec))
         output = Output(style, columns, sort)
         if dry_run:
             show_tables(_planned(plans, settings, search), output)

@@ -68,7 +68,9 @@ def page(plans: Sequence[Plan], settings: Settings, tuning: str | None) -> Table
 def total(measured: Mapping[str, Estimate]) -> str:
     """The time of all trainings, and the budgets of those that have one."""
     seconds = [e.seconds for e in measured.values() if e.seconds is not None]
-    parts = [f"about {duration(sum(seconds))}"] if seconds else []
+    text = duration(sum(seconds))
+    about = "" if text.startswith("under") else "about "
+    parts = [f"{about}{text}"] if seconds else []
     budgets = summed(e.budget for e in measured.values() if e.budget is not None)
     parts += [in_words(budget) for budget in budgets]
     missing = sum(estimate is NOT_MEASURED for estimate in measured.values())

@@ -22,7 +22,7 @@ from ..api.options import Arguments
 from ..api.prompts import Batch
 from ..api.task import Task
 from ..console import counted
-from ..files import file_digest, is_free, nearest_existing, staged, write_atomically
+from ..files import STAGING, file_digest, is_free, nearest_existing, staged, write_atomically
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..runs.sizes import require_room, require_small_arguments
@@ -35,6 +35,8 @@ from .document import DOCUMENT, Column, DataFile, Export, read_export
 MOST_PROMPTS = 10_000_000
 #: Prompts are made and written in parts of this size, which are the row groups of the files.
 PART_PROMPTS = 1024
+#: The card and the metadata, which follow from the document.
+TEXTS = ("README.md", "croissant.json")
 
 
 def export_task(
@@ -53,9 +55,10 @@ def export_task(
     export, or whose disk has no room.
     """
     folder = Path(out)
-    earlier = _earlier_files(folder)
+    earlier = _earlier_export(folder)
     loaded = _load(task, dict(task_args or {}), prompts)
-    _require_free(folder, [_data_path(name) for name in _file_names(loaded)], earlier)
+    names = [*TEXTS, *(_data_path(name) for name in _file_names(loaded))]
+    unknown = _unknown_files(folder, names, earlier)
     _require_disk(folder, loaded, prompts, dtype)
     chosen = {"prompts": prompts, "seed": seed, "dtype": dtype}
     # torch divides a sum over its threads, which can change last bits.
@@ -66,8 +69,10 @@ def export_task(
         write_atomically(new / DOCUMENT, document.encode())
         for name, content in _texts(export).items():
             write_atomically(new / name, content)
-    for path in sorted(earlier - {file.path for file in files}):
-        (folder / path).unlink(missing_ok=True)
+        _require_equal(folder, unknown, new)
+    for file in earlier.files if earlier else ():
+        if file.path not in names:
+            (folder / file.path).unlink(missing_ok=True)
     return export
 
 
@@ -83,40 +88,67 @@ def _load(name: str, args: dict[str, Any], prompts: int) -> Task[Any]:
     return task
 
 
-def _earlier_files(folder: Path) -> frozenset[str]:
-    """The data files of the export that a folder holds, which may be replaced.
+def _earlier_export(folder: Path) -> Export | None:
+    """The export that a folder holds, which may be replaced, or None.
 
-    Raises UsageError for a folder that holds anything else, or an export that was changed.
+    Raises UsageError for a document that is not an export's.
     """
     if folder.is_file():
         raise UsageError(f"{folder} is a file: give a folder")
-    if is_free(folder):
-        return frozenset()
-    refusal = f"{folder} holds other files: give a new folder, or an earlier export"
     if not (folder / DOCUMENT).is_file():
-        raise UsageError(refusal)
+        return None
     try:
-        export = read_export(folder)
+        return read_export(folder)
     except (RecordError, UsageError) as error:
-        raise UsageError(f"{refusal} ({error})") from None
-    digests = {file.path: file.sha256 for file in export.files}
-    for name, content in _texts(export).items():
-        digests[name] = hashlib.sha256(content).hexdigest()
-    for name, digest in digests.items():
+        raise UsageError(f"{_holds_others(folder)} ({error})") from None
+
+
+def _unknown_files(folder: Path, names: Sequence[str], earlier: Export | None) -> list[str]:
+    """Those of the files `names`, which will be replaced, that the earlier export did not write.
+
+    The same command may have written them before it was interrupted; see `_require_equal`. Raises
+    UsageError for a folder that holds anything else, or an export that was changed.
+    """
+    if earlier is None and _other_files(folder, names):
+        raise UsageError(_holds_others(folder))
+    written = {}
+    if earlier is not None:
+        written = {file.path: file.sha256 for file in earlier.files}
+        texts = _texts(earlier).items()
+        written |= {name: hashlib.sha256(content).hexdigest() for name, content in texts}
+    unknown = []
+    for name in dict.fromkeys([*names, *written]):
         path = folder / name
         # What is no regular file is not read: a pipe would never end.
-        if path.exists() and not (path.is_file() and file_digest(path) == digest):
-            raise UsageError(
-                f"{path} is not what `iclbench export` wrote there: give a new folder, or move it"
-            )
-    return frozenset(file.path for file in export.files)
+        if path.exists() and not (path.is_file() and file_digest(path) == written.get(name)):
+            if name not in names or not path.is_file():
+                raise UsageError(_not_ours(path))
+            unknown.append(name)
+    return unknown
 
 
-def _require_free(folder: Path, paths: Sequence[str], earlier: frozenset[str]) -> None:
-    """Raise UsageError for a data file that would be overwritten and is not of the export."""
-    for path in paths:
-        if path not in earlier and (folder / path).exists():
-            raise UsageError(f"{folder / path} is not of the export: give a new folder, or move it")
+def _other_files(folder: Path, names: Sequence[str]) -> bool:
+    """Whether a folder without a document holds anything that the export would not replace."""
+    if is_free(folder):
+        return False
+    paths = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    others = (path for path in paths if path not in names and not path.startswith(STAGING))
+    return any(not (folder / path).is_dir() for path in others)
+
+
+def _require_equal(folder: Path, unknown: Sequence[str], new: Path) -> None:
+    """Raise UsageError for a file of unknown origin that is not the one that will replace it."""
+    for name in unknown:
+        if file_digest(folder / name) != file_digest(new / name):
+            raise UsageError(_not_ours(folder / name))
+
+
+def _holds_others(folder: Path) -> str:
+    return f"{folder} holds other files: give a new folder, or an earlier export"
+
+
+def _not_ours(path: Path) -> str:
+    return f"{path} is not what `iclbench export` wrote there: give a new folder, or move it"
 
 
 def _require_disk(folder: Path, task: Task[Any], prompts: int, dtype: str) -> None:
@@ -141,9 +173,9 @@ def _data_path(name: str) -> str:
 
 
 def _texts(export: Export) -> dict[str, bytes]:
-    """The card and the metadata, which follow from the document, by their paths."""
+    """The content of TEXTS by their paths."""
     metadata = json.dumps(croissant(export), indent=1, ensure_ascii=False) + "\n"
-    return {"README.md": task_card(export).encode(), "croissant.json": metadata.encode()}
+    return dict(zip(TEXTS, (task_card(export).encode(), metadata.encode()), strict=True))
 
 
 def _write_files(

@@ -56,7 +56,7 @@ def studies(host: PluginHost) -> list[Study]:
 
 def _has_figure(path: Path) -> bool:
     try:
-        return "figure" in tomllib.loads(path.read_text("utf-8"))
+        return "figure" in tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError):
         return False
 

@@ -121,7 +121,7 @@ def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
     if record.training is not None and now.plan.recipe is not None:
         yield from _training(record, record.training, fitted_recipe(record, now.plan.recipe))
     yield from compare_costs(record, now.plan)
-    yield from compare_tuning(record)
+    yield from compare_tuning(record, now.plan)
     graders = [record.spec.grader, record.grader.name if record.grader else None]
     yield same("grader", graders[1], graders[0])
     yield of_the_past("created", record.created)

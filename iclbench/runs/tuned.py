@@ -20,6 +20,7 @@ from ..api.tuning import (
 )
 from ..console import counted
 from ..files import read_json, write_atomically
+from .arguments import GROUPS, Group, arguments_of, given_arguments, in_normal_form
 from .comparison import Check, of_the_past, same
 from .plan import Plan, resolve
 
@@ -80,26 +81,28 @@ def tuned(plan: Plan, document: TuningDocument) -> Plan:
     contradiction = _contradiction(plan, document)
     if contradiction is not None:
         raise UsageError(contradiction)
-    changes = {name: {**given, **chosen} for name, given, chosen in _arguments(plan, document)}
-    planned = resolve(plan.request.model_copy(update=changes))
+    request = plan.request
+    changes: dict[str, Any] = {
+        group: {**getattr(request, group), **_chosen(document, group)} for group in GROUPS
+    }
+    planned = resolve(request.model_copy(update=changes))
     return replace(planned, tuning=sealed_tuning(document))
 
 
-def _arguments(
-    plan: Plan, document: TuningDocument
-) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Of model and recipe, the arguments that the run gives and those of the tuning."""
-    best, request = document.best, plan.request
-    yield "model_args", request.model_args, {**document.base_model_args, **best.model_args}
-    yield "recipe_args", request.recipe_args, {**document.base_recipe_args, **best.recipe_args}
+def _chosen(document: TuningDocument, group: Group) -> dict[str, Any]:
+    """The arguments of a run that uses the tuning: those that it was given, and its choice."""
+    if group == "model_args":
+        return {**document.base_model_args, **document.best.model_args}
+    return {**document.base_recipe_args, **document.best.recipe_args}
 
 
 def _contradiction(plan: Plan, document: TuningDocument) -> str | None:
     """The first argument that the run gives and the tuning has otherwise, or None."""
-    for name, given, chosen in _arguments(plan, document):
-        for key, value in given.items():
+    for group in GROUPS:
+        chosen = in_normal_form(plan, group, _chosen(document, group))
+        for key, value in given_arguments(plan, group).items():
             if key in chosen and chosen[key] != value:
-                return f"{name}: {key}={value}, but the tuning has {key}={chosen[key]}"
+                return f"{group}: {key}={value}, but the tuning has {key}={chosen[key]}"
     return None
 
 
@@ -135,8 +138,11 @@ def _json(content: ResolvedSpec | TuningDocument) -> dict[str, Any]:
     return content.model_dump(mode="json", include=set(_SHARED))
 
 
-def compare_tuning(record: Record) -> Iterator[Check]:
-    """A check for every fact about the tuning that can be computed; its trials are claimed."""
+def compare_tuning(record: Record, plan: Plan) -> Iterator[Check]:
+    """A check for every fact about the tuning that can be computed; its trials are claimed.
+
+    `plan` is that of the record's command.
+    """
     if record.tuning is None:
         return
     yield same("tuning digest", record.tuning.sha256, _digest(record.tuning))
@@ -148,13 +154,10 @@ def compare_tuning(record: Record) -> Iterator[Check]:
     spec = record.spec
     for name in _SHARED:
         yield same(f"tuning {name}", _json(document)[name], _json(spec)[name])
-    best = document.best
-    for label, chosen, used in (
-        ("model_args", {**document.base_model_args, **best.model_args}, spec.model_args),
-        ("recipe_args", {**document.base_recipe_args, **best.recipe_args}, spec.recipe_args),
-    ):
-        for key, value in chosen.items():
-            yield same(f"tuned {label} {key}", used.get(key), value)
+    for group in GROUPS:
+        used = arguments_of(plan, group)
+        for key, value in in_normal_form(plan, group, _chosen(document, group)).items():
+            yield same(f"tuned {group} {key}", used.get(key), value)
     yield same("tuning seeds", document.seeds, tuning_seeds(len(document.seeds)))
     yield same("seeds also used in tuning", sorted({*document.seeds} & {*spec.seeds}), [])
     prompts = tuning_evaluation_seed(spec.eval_seed)

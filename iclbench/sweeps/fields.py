@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel, BeforeValidator, TypeAdapter
 
-from ..api.errors import UsageError, unknown
+from ..api.errors import PluginError, UsageError, unknown
+from ..api.recipe import Recipe
 from ..api.record import Record
 from ..api.spec import ResolvedSpec
+from ..plugins import host
 
 #: The state that a layer keeps after a prompt, in bytes, which a record tells and no spec.
 STATE = "state_bytes"
@@ -38,6 +40,8 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 #: Marks a field that a TOML file writes as a table.
 IS_TABLE = BeforeValidator(_table)
 
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+
 
 def require_field(name: str, also: tuple[str, ...] = ()) -> None:
     """Raise ValueError unless `name` is a field, an argument in a field of those, or in `also`."""
@@ -54,6 +58,8 @@ def require_field(name: str, also: tuple[str, ...] = ()) -> None:
 def field_of(record: Record, name: str) -> Any:
     """The value of a field, or of an argument; None if this record has none.
 
+    An argument that a spec omits since it has its default has that default.
+
     Raises UsageError for a name that `require_field` refuses.
     """
     try:
@@ -64,4 +70,37 @@ def field_of(record: Record, name: str) -> Any:
         return record.state_bytes
     group, _, key = name.partition(".")
     content = getattr(record.spec, group)
-    return content.get(key) if key else content
+    if not key:
+        return content
+    return content[key] if key in content else omitted_arguments(record.spec, group).get(key)
+
+
+def omitted_arguments(spec: ResolvedSpec, group: str) -> dict[str, Any]:
+    """The arguments of a group that the spec omits since they have their defaults.
+
+    See `added_later`. They are unknown, so there are none, where the plugin is not installed.
+    """
+    config = _config(spec, group)
+    defaults = {
+        name: field.get_default()
+        for name, field in (config.model_fields.items() if config else ())
+        if field.exclude_if is not None and name not in getattr(spec, group)
+    }
+    return {name: _ANYTHING.dump_python(v, mode="json") for name, v in defaults.items()}
+
+
+def _config(spec: ResolvedSpec, group: str) -> type[BaseModel] | None:
+    """The configuration whose values a group of arguments holds, or None."""
+    if group == "recipe_args":
+        return Recipe if spec.recipe else None
+    named = {"task_args": ("task", spec.task), "grader_args": ("grader", spec.grader)}
+    kind, name = named.get(group, ("model", spec.model))
+    if name is None:
+        return None
+    try:
+        _, owner = host().target(kind, name)
+    except (UsageError, PluginError):  # it is not installed, or broken
+        return None
+    if group == "weights_args":
+        owner = getattr(owner, "constructions", {}).get(spec.weights)
+    return getattr(owner, "Config", None)

@@ -11,7 +11,7 @@ from ..api.config import Config
 from ..api.errors import UsageError, unknown
 from ..api.record import Record
 from ..api.spec import ResolvedSpec
-from .fields import ARGUMENTS, Names, require_field
+from .fields import ARGUMENTS, Names, omitted_arguments, require_field
 
 #: What `x` may be besides a field of the spec: a metric's second axis, the steps of training with
 #: its loss, or what training cost up to each point of the validation curve.
@@ -83,7 +83,8 @@ class Figure(Config):
         known: dict[str, set[str]] = {}
         for spec in specs:
             for group in ARGUMENTS:
-                known.setdefault(group, set()).update(getattr(spec, group))
+                omitted = {k for k, v in omitted_arguments(spec, group).items() if v is not None}
+                known.setdefault(group, set()).update(getattr(spec, group), omitted)
         for name in (*self.lines, *self.panels, *self.lacks, self.x or ""):
             group, _, key = name.partition(".")
             if key and known and key not in known[group]:

@@ -181,12 +181,18 @@ def _spec(cell: Iterable[tuple[str, str | None, Any]]) -> dict[str, Any]:
             spec[name] = value
         else:
             spec.setdefault(name, {})[key] = value
-    if isinstance(spec.get("seeds"), str):
-        try:
-            spec["seeds"] = parse_seeds(spec["seeds"])
-        except UsageError as error:
-            raise UsageError(str(error).removeprefix("--")) from None
-    return spec
+    return with_parsed_seeds(spec)
+
+
+def with_parsed_seeds(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a run, with seeds that are given as on the command line, such as `3,7`."""
+    seeds = spec.get("seeds")
+    if not isinstance(seeds, str):
+        return dict(spec)
+    try:
+        return {**spec, "seeds": parse_seeds(seeds)}
+    except UsageError as error:
+        raise UsageError(str(error).removeprefix("--")) from None
 
 
 def _axis(value: Any) -> list[Any]:

@@ -28,7 +28,8 @@ def test_arguments(text, expected):
 
 
 def test_options_repeat_and_files_are_read(tmp_path):
-    (tmp_path / "a.toml").write_text("layers = 3\nnested = { a = 1 }")
+    # A byte order mark, which some editors write, is no part of the content.
+    (tmp_path / "a.toml").write_text("layers = 3\nnested = { a = 1 }", "utf-8-sig")
     (tmp_path / "b.json").write_text('{"width": 8}')
     arguments = parse_arguments([f"@{tmp_path}/a.toml", f"@{tmp_path}/b.json", "layers=4"], "--x")
     assert arguments == {"layers": 4, "nested": {"a": 1}, "width": 8}

@@ -7,11 +7,13 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from safetensors.torch import save_file
 from test_suites_command import TEXT
 
 from iclbench import RunSpec
 from iclbench.cli import tune
 from iclbench.display.table import Output
+from iclbench.runs.models import initial_module
 from iclbench.runs.plan import resolve
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
@@ -50,6 +52,21 @@ def test_a_tuning_is_found_printed_and_used(cli, tmp_path):
     refused = cli("run", "--model", "baseconv", *TASK, "--tuned", path, "--out", out)
     assert refused.code == 2
     assert "edited or renamed" in refused.err
+
+
+def test_a_record_gives_the_weights_that_all_trials_start_from(cli, tmp_path):
+    plan = resolve(RunSpec(model="baseconv", task="least-squares", recipe="smoke",
+                           task_args={"dim": 2, "examples": 4}))  # fmt: skip
+    weights = tmp_path / "weights.safetensors"
+    save_file(initial_module(plan, 0).state_dict(), weights)
+    shape = ("--model", "baseconv", *TASK, "--model-args", "layers=1,width=16")
+    loaded = cli("run", *shape, "--weights", weights, "--out", tmp_path / "a")
+    assert loaded.code == 0, loaded.err
+    (record,) = (tmp_path / "a").glob("*/*.json")
+    tuned = cli("tune", *shape, "--init", record, "--trials", "1", "--out", tmp_path / "b")
+    assert tuned.code == 0, tuned.err
+    (trial,) = (tmp_path / "b" / "tuning").glob("*/*.json")
+    assert read_record(trial).spec.init.endswith(".safetensors")
 
 
 def test_a_search_that_fails_leaves_no_folder(cli, tmp_path, monkeypatch):

@@ -50,6 +50,9 @@ def test_a_record_becomes_a_model_repository_and_comes_back(cli, hub, trained, t
 def test_a_folder_becomes_a_results_data_set_in_one_commit(cli, hub, results, tmp_path):
     from pyarrow import parquet
 
+    refused = cli("push", results, "--to", "./copy", "--yes", "--private")
+    assert refused.code == 2
+    assert "--private is for repositories of the hub, and ./copy is a folder" in refused.err
     outcome = cli("push", results, "--to", "ann/board", "--yes", "--private")
     assert outcome.code == 0, outcome.err
     pushed = hub.repositories["dataset", "ann/board"]

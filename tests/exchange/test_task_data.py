@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -107,10 +108,36 @@ def test_data_that_no_export_wrote_is_kept(tmp_path):
     mine = tmp_path / "data" / "case-2.parquet"
     mine.write_text("mine")
     export_task("least-squares", 3, tmp_path)
-    with pytest.raises(UsageError, match=r"case-2\.parquet is not of the export"):
+    with pytest.raises(UsageError, match=r"case-2\.parquet is not what `iclbench export` wrote"):
         export_task("linear-system", 2, tmp_path, task_args={"evaluate": [2, 3]})
     assert mine.read_text() == "mine"
     assert read_export(tmp_path).prompts == 3
+
+
+@pytest.mark.parametrize("earlier", [0, 1, 2])
+def test_an_export_that_was_interrupted_continues(cli, tmp_path, monkeypatch, earlier):
+    """With no export before, one of other cases, or one of fewer prompts."""
+    if earlier:
+        args = {"task_args": {"evaluate": [2, 3]}} if earlier == 1 else {}
+        export_task("linear-system", 2, tmp_path / "a", **args)
+    words = ("export", tmp_path / "a", "--task", "linear-system", "--prompts", 3)
+    replace, moved = Path.replace, []
+
+    def failing(self, target):
+        if len(moved) == 3:
+            raise PermissionError(1, "Operation not permitted", str(self))
+        moved.append(self)
+        return replace(self, target)
+
+    with monkeypatch.context() as context:
+        context.setattr("iclbench.exchange.task_data.write_atomically", Path.write_bytes)
+        context.setattr(Path, "replace", failing)
+        outcome = cli(*words)
+    assert outcome.code == 2
+    assert "partly old, until the same command succeeds" in outcome.err
+    assert cli(*words).code == 0
+    export_task("linear-system", 3, tmp_path / "b")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", "not JSON"])

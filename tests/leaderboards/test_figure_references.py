@@ -118,3 +118,19 @@ def test_seeds_of_a_training_share_a_color_and_the_figure_says_so(records):
     colors = [trace.line.color for trace in figure.data]
     assert colors[0] == colors[1] != colors[2] == colors[3]
     assert "the seeds of a model have one color" in figure.layout.title.text
+
+
+def test_an_argument_that_a_spec_omits_has_a_panel_and_a_place_of_its_own(records):
+    record = next(r for r in records if r.spec.origin == "trained")
+    name = "positions"
+    assert name not in record.spec.model_args
+    args = {**record.spec.model_args, name: "none"}
+    other = record.model_copy(update={"spec": record.spec.model_copy(update={"model_args": args})})
+    (row,) = panels(Figure(x="model_args.layers", panels=(f"model_args.{name}",)), [record, other])
+    assert [panel.column for panel in row] == ["positions=learned", "positions=none"]
+    assert [len(panel.lines[0].x) for panel in row] == [1, 1]
+    spec = record.spec
+    args = {**spec.recipe_args, "accumulate": 2}
+    other = record.model_copy(update={"spec": spec.model_copy(update={"recipe_args": args})})
+    ((panel,),) = panels(Figure(x="recipe_args.accumulate"), [other, record])
+    assert panel.lines[0].x == [1, 2]

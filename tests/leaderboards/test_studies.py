@@ -8,7 +8,7 @@ import shutil
 import pytest
 from browser import find
 
-from iclbench.leaderboards.studies import caption, find_study, studies
+from iclbench.leaderboards.studies import _has_figure, caption, find_study, studies
 from iclbench.plugins import host
 from iclbench.sweeps.sweep import sweep
 
@@ -166,3 +166,8 @@ def test_images_are_written(cli, study, tmp_path, kind, start):
                 "--file", path)  # fmt: skip
     assert outcome.code == 0, outcome.err
     assert path.read_bytes().startswith(start)
+
+
+def test_a_study_may_start_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "study.toml").write_text(SMALL, "utf-8-sig")
+    assert _has_figure(tmp_path / "study.toml")

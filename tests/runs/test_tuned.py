@@ -8,9 +8,9 @@ import pytest
 from forging import problem_of, reseal
 from small_runs import TINY
 
-from iclbench import RecordStore
+from iclbench import RecordStore, UsageError
 from iclbench.api.spec import RunSpec, digest_of
-from iclbench.api.tuning import tuning_seeds
+from iclbench.api.tuning import sealed_tuning, tuning_seeds
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
@@ -101,7 +101,7 @@ def test_a_forged_tuning_is_noticed(path, case):
 def test_a_run_on_the_seeds_of_its_tuning_is_noticed(path):
     record = read_record(path)
     spec = record.spec.model_copy(update={"seeds": tuning_seeds(2)})
-    checks = compare_tuning(record.model_copy(update={"spec": spec}))
+    checks = compare_tuning(record.model_copy(update={"spec": spec}), plan_of(record))
     assert "seeds also used in tuning" in {check.name for check in checks if not check.holds}
 
 
@@ -112,3 +112,50 @@ def test_trials_without_a_score_are_counted():
     )
     assert trials_in_words({"trials": [{"score": 1.0}]}) == "1 trial"
     assert trials_in_words({"trials": "many"}) == "0 trials"
+
+
+TYPED = {
+    "a default that a spec omits": ({"positions": "learned"}, {"accumulate": 1, "stages": []}),
+    "integers as floats": ({"width": 16.0}, {"steps": 20.0, "batch": 16.0}),
+    "a part of the optimizer's arguments": ({}, {"optimizer_args": {"betas": [0.9, 0.99]}}),
+}
+
+
+@pytest.mark.parametrize("case", TYPED)
+def test_arguments_are_compared_in_their_normal_form(case, tmp_path):
+    model_args, recipe_args = TYPED[case]
+    request = RunSpec(
+        **TINY,
+        model="transformer",
+        model_args={"layers": 1, "width": 16, **model_args},
+        recipe_args={"steps": 20, **recipe_args},
+    )
+    plan = resolve(request)
+    document = tune(plan, Settings(tmp_path), SearchSettings(trials=1))
+    (record,) = run_plans([tuned(plan, document)], Settings(tmp_path))
+    assert [
+        c.difference for c in verify(RecordStore(tmp_path).path(record.spec)) if not c.holds
+    ] == []
+    # Older documents hold the arguments as the user typed them.
+    update = {"base_model_args": request.model_args, "base_recipe_args": request.recipe_args}
+    older = sealed_tuning(document.model_copy(update=update))
+    checks = compare_tuning(record.model_copy(update={"tuning": older}), plan_of(record))
+    assert [check.difference for check in checks if not check.holds] == []
+
+
+def test_a_default_that_a_tuned_run_does_not_have_is_a_difference(tmp_path):
+    request = RunSpec(**TINY, model="transformer", model_args={"layers": 1, "width": 16})
+    plan = resolve(request)
+    document = tune(plan, Settings(tmp_path), SearchSettings(trials=1))
+    (record,) = run_plans([tuned(plan, document)], Settings(tmp_path))
+    other = document.model_copy(update={"base_model_args": {"positions": "none"}})
+    checks = compare_tuning(
+        record.model_copy(update={"tuning": sealed_tuning(other)}), plan_of(record)
+    )
+    assert [check.name for check in checks if not check.holds] == ["tuned model_args positions"]
+    with pytest.raises(UsageError, match="positions=learned, but the tuning has positions=none"):
+        tuned(resolve(request.model_copy(update={"model_args": {"positions": "learned"}})), other)
+
+
+def plan_of(record):
+    return resolve(RunSpec.from_command(record.command))

@@ -100,6 +100,14 @@ def test_names_that_nothing_uses_are_refused(content, reason):
         Campaign.model_validate({"stage": [first(suite="smoke")], **content})
 
 
+def test_seeds_are_written_as_in_a_sweep():
+    content = {"stage": [first(suite="smoke", fields={"seeds": "3,7"})]}
+    assert Campaign.model_validate(content).stage[0].fields == {"seeds": (3, 7)}
+    content = {"stage": [first(suite="smoke", fields={"seeds": "0-1"})]}
+    with pytest.raises(ValueError, match="seeds: '0-1' is neither a number nor a list like 3,7"):
+        Campaign.model_validate(content)
+
+
 def test_published_boards_must_be_a_folder(tmp_path):
     (tmp_path / "tiny.toml").write_text(SUITE)
     file = tmp_path / "campaign.toml"

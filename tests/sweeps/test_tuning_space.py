@@ -44,6 +44,18 @@ def test_what_is_given_is_not_searched():
     assert list(space.model_args) == ["layers"]
 
 
+def test_given_arguments_of_the_optimizer_fix_the_optimizer():
+    plan = plan_of(recipe_args={"optimizer_args": {"eps": 1e-6}})
+    (choice,) = search_space(plan, {}).optimizers
+    assert (choice.name, choice.args["eps"]) == ("adam", 1e-6)
+
+
+def test_an_argument_that_a_spec_omits_can_be_searched():
+    plan = plan_of(model="transformer", model_args={"layers": 1, "width": 16})
+    space = search_space(plan, {"model_args": {"positions": ["learned", "none"]}})
+    assert points_of(space, plan, 1, 0)[0].model_args["positions"] == "learned"
+
+
 def test_an_optimizer_that_does_not_take_the_model_is_left_out():
     """Muon takes matrices only; Gauss–Newton takes another kind of recipe than the others."""
     assert "muon" not in [c.name for c in search_space(plan_of(), {}).optimizers]
@@ -68,6 +80,9 @@ def test_an_architecture_may_say_what_is_searched(monkeypatch):
         ({"optimizers": ["adm"]}, "did you mean 'adam'"),
         ({"optimizers": []}, "at least 1 item"),
         ({"schedules": ["linear"]}, "schedules"),
+        ({"optimizers": "[adam]"}, r"optimizers: a list is needed, such as \["),
+        ({"learning_rate": 1e-3}, r"learning_rate: a list is needed, such as \[1e-4,1e-2\]"),
+        ({"model_args": {"layers": 2}}, r"model_args\.layers: a list is needed, such as \[1,2,4\]"),
     ],
 )
 def test_a_space_that_does_not_fit_is_refused(changes, message):

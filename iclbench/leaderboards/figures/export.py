@@ -35,8 +35,10 @@ def write_page(drawing: go.Figure, path: Path) -> None:
     import plotly.offline
 
     script = path.parent / "plotly.min.js"
-    if not script.exists():
-        write_output(script, plotly.offline.get_plotlyjs().encode())
+    content = plotly.offline.get_plotlyjs().encode()
+    # The script of another version of Plotly may not draw this page.
+    if not script.is_file() or script.read_bytes() != content:
+        write_output(script, content)
     write_output(path, str(drawing.to_html(include_plotlyjs="directory")).encode())
 
 

@@ -125,7 +125,7 @@ class _Words:
         """What an argument on the axis is called, by the first record that has it."""
         group, _, argument = self.x.partition(".")
         for record in self.records:
-            if argument and argument in getattr(record.spec, group):
+            if argument and field_of(record, self.x) is not None:
                 return axis(_owner(group, record, self.about).arguments, argument)
         return in_words(title)
 

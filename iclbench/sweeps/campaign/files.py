@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ...api.config import Config, parse_config
 from ...api.errors import UsageError, unknown
 from ...api.names import is_plain_name
 from ...files import read_toml
-from ..files import QUICK
+from ..files import QUICK, with_parsed_seeds
 from ..tuning.search import SearchSettings
 
 
@@ -51,6 +51,14 @@ class Stage(Config):
     fields: dict[str, Any] = Field({}, description="fields of a run that override the suite's")
     model_args: dict[str, dict[str, Any]] = Field({}, description="arguments of each model")
     sweep: tuple[SweepEntry, ...] = ()
+
+    @field_validator("fields")
+    @classmethod
+    def _parse_seeds(cls, value: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return with_parsed_seeds(value)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
 
     @model_validator(mode="after")
     def _has_one_content(self) -> Stage:

@@ -29,6 +29,7 @@ from ...api.tuning import (
 )
 from ...console import Reporter, counted
 from ...devices import require_devices
+from ...runs.arguments import given_arguments
 from ...runs.plan import Plan, resolve
 from ...runs.report import ranking
 from ...runs.settings import Settings
@@ -259,8 +260,8 @@ def _document(
         task_args=spec.task_args,
         dtype=spec.dtype,
         recipe=spec.recipe,
-        base_model_args=request.model_args,
-        base_recipe_args=request.recipe_args,
+        base_model_args=given_arguments(plan, "model_args"),
+        base_recipe_args=given_arguments(plan, "recipe_args"),
         budget=spec.budget,
         ranking=ranking(plan),
         evaluation_seed=tuning_evaluation_seed(request.eval_seed),

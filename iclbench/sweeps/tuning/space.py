@@ -16,6 +16,7 @@ from ...api.errors import UsageError
 from ...api.random import philox
 from ...api.recipe import Recipe
 from ...api.tuning import OptimizerChoice, Range, SearchSpace
+from ...runs.arguments import values_of
 from ...runs.models import initial_module
 from ...runs.plan import Plan
 from ...training.optimizers.base import BatchOptimizer
@@ -57,10 +58,12 @@ def search_space(plan: Plan, changes: Mapping[str, Any]) -> SearchSpace:
     recipe, given = _recipe(plan), plan.request.recipe_args
     rate = recipe.learning_rate
     preset = OptimizerChoice(name=recipe.optimizer, args=recipe.optimizer_args)
+    # Given arguments fix the optimizer too: another one would not take them.
+    is_fixed = bool(given.keys() & {"optimizer", "optimizer_args"})
     default = {
         "learning_rate": _fixed_or(given, "learning_rate", rate, _around(rate)),
         "init_std": _scales(plan),
-        "optimizers": [preset] if "optimizer" in given else [preset, *_others(plan, preset)],
+        "optimizers": [preset] if is_fixed else [preset, *_others(plan, preset)],
         "schedules": [recipe.schedule]
         if "schedule" in given
         else [*dict.fromkeys([recipe.schedule, *SCHEDULES])],
@@ -191,7 +194,9 @@ def _own_point(space: SearchSpace, plan: Plan) -> Point | None:
     """The point of the recipe and the model as they are, or None if the space lacks it."""
     recipe = _recipe(plan)
     names = [*space.model_args, *(["init_std"] if space.init_std else [])]
-    model_args = {name: plan.spec.model_args[name] for name in names}
+    # From the configuration: a spec lacks an `added_later` argument that has its default.
+    values = values_of(plan.config)
+    model_args = {name: values[name] for name in names}
     recipe_args = {
         "optimizer": recipe.optimizer,
         "optimizer_args": dict(recipe.optimizer_args),

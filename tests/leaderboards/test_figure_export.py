@@ -1,0 +1,18 @@
+"""Pages of figures, which share the script of Plotly that lies beside them."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import plotly.offline
+
+from iclbench.leaderboards.figures.export import write_page
+
+
+def test_the_script_beside_a_page_is_of_the_installed_plotly(tmp_path):
+    script = tmp_path / "plotly.min.js"
+    script.write_text("of an earlier version")
+    write_page(go.Figure(), tmp_path / "page.html")
+    assert script.read_text("utf-8") == plotly.offline.get_plotlyjs()
+    written = script.stat().st_ino
+    write_page(go.Figure(), tmp_path / "other.html")
+    assert script.stat().st_ino == written
