@@ -1,4 +1,4 @@
-"""Speed benchmarks. Tests assert none of their timings."""
+"""Measurements of speed, memory, accuracy and coverage. Tests assert none of their timings."""
 
 from argparse import ArgumentParser
 from pathlib import Path

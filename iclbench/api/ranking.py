@@ -22,9 +22,14 @@ class Ranking(Config):
         return "linear" if self.statistic == "mean" else "log"
 
     @property
+    def has_digits(self) -> bool:
+        """Whether the digits of an error rank."""
+        return self.statistic == "mean digits"
+
+    @property
     def better_score(self) -> Literal["lower", "higher"]:
         """Which direction of the score is better: digits grow as the error falls."""
-        return "higher" if self.statistic == "mean digits" else self.better
+        return "higher" if self.has_digits else self.better
 
     def goodness(self, score: float | None) -> float:
         """The score with a sign that makes more better; −∞ where there is none."""

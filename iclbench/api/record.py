@@ -225,6 +225,11 @@ class Record(Stored):
         return self.main.metrics
 
     @property
+    def score(self) -> float | None:
+        """The statistic that ranks, of the main evaluation; None where it is not finite."""
+        return self.ranking.score(self.metrics[self.ranking.metric])
+
+    @property
     def curves(self) -> dict[str, Curve]:
         """The curves of the main evaluation."""
         return self.main.curves
@@ -243,8 +248,7 @@ class Record(Stored):
 
     def __repr__(self) -> str:
         """The run and what ranks it, on a line."""
-        score = self.ranking.score(self.metrics[self.ranking.metric])
-        shown = "not finite" if score is None else f"{score:.4g}"
+        shown = "not finite" if self.score is None else f"{self.score:.4g}"
         what = f"{self.spec.model} on {self.spec.task} v{self.spec.task_version}"
         ranked = f"{self.ranking.statistic} of {self.ranking.metric} {shown}"
         return f"<Record {self.id}: {what}, {ranked}>"

@@ -87,7 +87,7 @@ def losses_of(spec: ResolvedSpec, loss: Sequence[float]) -> dict[str, float]:
 def summary_of(record: Record) -> dict[str, float]:
     """The finite numbers of a record by flat names, those of its floor below `floor/`."""
     numbers: dict[str, float | None] = {
-        "score": record.ranking.score(record.metrics[record.ranking.metric]),
+        "score": record.score,
         "parameters": record.parameters,
         "diverged": sum(seed.diverged_at is not None for seed in record.seeds),
         "evaluation_seconds": record.main.seconds,

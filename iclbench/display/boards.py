@@ -12,7 +12,7 @@ from ..leaderboards.board import Board
 from ..leaderboards.board_names import board_names
 from ..leaderboards.floor import Floor, floor_of
 from ..leaderboards.labels import labels_of
-from ..leaderboards.row import Row, has_digits, score_of
+from ..leaderboards.row import Row
 from .latex import comment
 from .shifts import shift_matrix
 from .table import AS_TABLE, Cell, Column, Output, Table, joined
@@ -136,7 +136,7 @@ def _floor_line(floor: Floor, ranking: Ranking) -> Line:
         "1% worst": Cell(formats.number(floor.worst, scale), floor.worst),
         "median": Cell(formats.number(statistics.median, scale), statistics.median),
     }
-    if has_digits(ranking):
+    if ranking.has_digits:
         line["mean error"] = Cell(formats.number(statistics.mean), statistics.mean)
     return line
 
@@ -211,8 +211,8 @@ def _overview_line(name: str, records: Sequence[Record]) -> Line:
         ]
         if not candidates:
             return "", Cell("", None)
-        record, label = max(candidates, key=lambda pair: ranking.goodness(score_of(pair[0])))
-        return label, Cell(formats.score(score_of(record), ranking), score_of(record))
+        record, label = max(candidates, key=lambda pair: ranking.goodness(pair[0].score))
+        return label, Cell(formats.score(record.score, ranking), record.score)
 
     trained, score = best(True)
     other, other_score = best(False)

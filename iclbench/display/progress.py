@@ -159,8 +159,7 @@ class ProgressDisplay:
         if self._are_jobs:
             return
         ranking = record.ranking
-        value = ranking.score(record.metrics[ranking.metric])
-        shown = NOT_FINITE if value is None else f"{value:.4g}"
+        shown = NOT_FINITE if record.score is None else f"{record.score:.4g}"
         name = self._name(self._job, spec)
         self._view.line(f"{name}: {ranking.statistic} of {ranking.metric} {shown}")
         for seed in record.seeds:

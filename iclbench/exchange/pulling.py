@@ -41,8 +41,6 @@ from .sources import Source
 
 #: The most files of a repository that are looked at.
 MOST_FILES = 200_000
-#: The most bytes that are pulled, unless the user says otherwise.
-MOST_TOTAL = 10 * 10**9
 #: Files that are read at the same time.
 WORKERS = 8
 
@@ -104,7 +102,7 @@ def left_out(listed: Listing) -> list[str]:
 
 
 def pull_records(
-    source: Source, listed: Listing, out: Path, *, measure: bool, most: float = MOST_TOTAL
+    source: Source, listed: Listing, out: Path, *, measure: bool, most: float
 ) -> list[Path]:
     """Copy a source's records and their files into the store `out`; returns the records' paths.
 
@@ -215,7 +213,7 @@ def _require_holding(path: Path) -> None:
 
 
 def pull_export(
-    source: Source, listed: Listing, out: Path, *, measure: bool, most: float = MOST_TOTAL
+    source: Source, listed: Listing, out: Path, *, measure: bool, most: float
 ) -> Export:
     """Copy a task's data set into the new or empty folder `out`, after checking every digest.
 

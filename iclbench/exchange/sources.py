@@ -9,8 +9,9 @@ from typing import Protocol
 
 from ..api.errors import RecordError, UsageError
 from ..api.names import visible
+from ..files import regular_file
 from .hub import Entry, Hub
-from .packing import CHUNK, Kind
+from .packing import CHUNK, MOST_FILE_BYTES, Kind
 
 
 class Source(Protocol):
@@ -76,11 +77,6 @@ class FolderSource:
 
     def chunks(self, path: str) -> Generator[bytes, None, None]:
         """See `Source.chunks`."""
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        try:
-            descriptor = os.open(self._folder / path, flags | getattr(os, "O_BINARY", 0))
-        except OSError as error:
-            raise RecordError(f"{path} can't be read: {error.strerror}") from None
-        with os.fdopen(descriptor, "rb") as file:
+        with regular_file(self._folder / path, MOST_FILE_BYTES) as file:
             while chunk := file.read(CHUNK):
                 yield chunk

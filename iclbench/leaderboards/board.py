@@ -23,7 +23,7 @@ from .grouping import grouped
 from .groups import rows_of
 from .labels import grader_name
 from .ranking import Rank
-from .row import Row, has_digits
+from .row import Row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,7 +125,7 @@ class Board:
     @property
     def has_digits(self) -> bool:
         """Whether the board ranks by the digits of an error."""
-        return has_digits(self.ranking)
+        return self.ranking.has_digits
 
     @property
     def description(self) -> str:

@@ -11,7 +11,6 @@ from ..api.costs import ValidationCurve
 from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.statistics import finite
-from .row import has_digits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +32,7 @@ def curve_statistic(metric: str, record: Record) -> Literal["mean", "median"]:
 
     The median of a metric of 0 and 1, such as accuracy, would be one of the two.
     """
-    is_error = record.metrics[metric].digits is not None or has_digits(record.ranking)
+    is_error = record.metrics[metric].digits is not None or record.ranking.has_digits
     return "median" if is_error else "mean"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
+from ..console import counted
 from . import verdict_words as words
 from .descriptions import Descriptions
 from .escaping import markdown
@@ -51,8 +52,8 @@ def findings_page(judgements: Sequence[Judgement], about: Descriptions) -> str:
 
 
 def _own_counted(judgements: Sequence[Judgement]) -> str:
-    name = "own question" if len(judgements) == 1 else "own questions"
-    return f" {len(judgements)} {name}, {words.summary(judgements)}." if judgements else ""
+    count = counted(len(judgements), "own question")
+    return f" {count}, {words.summary(judgements)}." if judgements else ""
 
 
 def _table(judgements: Sequence[Judgement], first: int, about: Descriptions) -> str:

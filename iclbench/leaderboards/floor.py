@@ -1,4 +1,4 @@
-"""The floor of a board: what it is called, and its line in tables."""
+"""The floor of a board: what it is called, and its score."""
 
 from __future__ import annotations
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from ..api.ranking import Ranking
 from ..api.record import Record
+from ..console import counted
 from ..runs.heldout import HELD_OUT_SIGNIFICANCE
 from .ranking import Difference
-from .row import Bounds, Row, has_digits
+from .row import Bounds, Row
 
 #: The marks of the origins of weights.
 MARKS = {"trained": "●", "constructed": "◆", "solver": "▲", "loaded": "■", "asked": "◇"}
@@ -76,17 +77,17 @@ def digits(value: float | None) -> str:
 
 def score(value: float | None, ranking: Ranking) -> str:
     """What ranks: mean digits, or the mean of the metric."""
-    return digits(value) if has_digits(ranking) else linear(value)
+    return digits(value) if ranking.has_digits else linear(value)
 
 
 def score_name(ranking: Ranking) -> str:
     """The heading of what ranks: mean digits, or the mean of the metric."""
-    return "digits" if has_digits(ranking) else "mean"
+    return "digits" if ranking.has_digits else "mean"
 
 
 def score_title(ranking: Ranking, metric: str) -> str:
     """The heading of what ranks, with the metric in words: digits, or mean accuracy."""
-    return "digits" if has_digits(ranking) else f"mean {metric}"
+    return "digits" if ranking.has_digits else f"mean {metric}"
 
 
 def digits_of(metric: str) -> str:
@@ -260,7 +261,7 @@ def undecided(tracks: Sequence[str]) -> str:
 
 def device(name: str, threads: int) -> str:
     """The device; for a CPU with its number of threads."""
-    return f"{name} ({threads} thread{'s' * (threads != 1)})" if name == "cpu" else name
+    return f"{name} ({counted(threads, 'thread')})" if name == "cpu" else name
 
 
 def arguments(values: dict[str, Any]) -> str:

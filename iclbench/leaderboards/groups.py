@@ -29,7 +29,7 @@ from .ranking import (
     ranked_values,
     ranks,
 )
-from .row import Row, bounds_of, has_digits, score_of, worst
+from .row import Row, bounds_of, worst
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE, HELD_OUT = "one seed", "reference", "held out"
@@ -164,7 +164,7 @@ def _against_chance(record: Record, ranked: np.ndarray, chance: np.ndarray | Non
         return "worse than chance"
     paired = difference(ranked, chance)
     if not paired.is_significant:
-        near = NEAR_CHANCE * (1.0 if has_digits(record.ranking) else abs(float(chance.mean())))
+        near = NEAR_CHANCE * (1.0 if record.ranking.has_digits else abs(float(chance.mean())))
         furthest = max(-paired.low, paired.high)
         if not np.isfinite(furthest):  # no interval: the seeds themselves
             furthest = float(np.abs(ranked.mean(axis=1) - chance.mean()).max())
@@ -180,7 +180,7 @@ def _measured(path: Path, record: Record, floors: dict[FileReference, np.ndarray
     values = by_prompt(read_values(path, {name: references[name]})[name])
     kind = record.metrics[name].digits
     evaluated = read_held_out(path, record)
-    if kind is None or not has_digits(record.ranking):
+    if kind is None or not record.ranking.has_digits:
         return Measured(values, values, held_out=evaluated)
     reached = digits(values, kind.error)
     if name not in floor_references:
@@ -196,11 +196,15 @@ def _measured(path: Path, record: Record, floors: dict[FileReference, np.ndarray
 
 
 def _graded_for_all(measured: Sequence[Measured]) -> list[Measured]:
-    """What was measured on the prompts that were graded for every record, or on all if none was."""
-    graded = ~np.isnan(np.concatenate([part.values for part in measured])).any(axis=0)
-    if not graded.any():
-        return list(measured)
+    """What was measured on the prompts that were graded for every record."""
+    graded = graded_in_all([part.values for part in measured])
     return [Measured(part.values[:, graded], part.ranked[:, graded]) for part in measured]
+
+
+def graded_in_all(values: Sequence[np.ndarray]) -> np.ndarray:
+    """The prompts whose grade is known in all of these (seeds, prompts); all if there is none."""
+    known = ~np.isnan(np.concatenate(values)).any(axis=0)
+    return known if known.any() else np.ones_like(known)
 
 
 def _row(
@@ -226,7 +230,7 @@ def _row(
         digits=measured.digits,
         floor_digits=measured.floor_digits,
         statistics=statistics,
-        score=score_of(record),
+        score=record.score,
         bounds=bounds,
         seed_scores=tuple(ranking.score(seed[ranking.metric]) for seed in record.main.seeds),
         floor_score=floor.score if floor else None,

@@ -27,5 +27,4 @@ def fails(record: Record, held_out: HeldOut | None) -> bool:
 
 def _scores(record: Record, held_out: HeldOut) -> tuple[float | None, float | None]:
     """The statistic that ranks, on the board's prompts and on held-out ones."""
-    ranking = record.ranking
-    return ranking.score(record.metrics[ranking.metric]), ranking.score(held_out.statistics)
+    return record.score, record.ranking.score(held_out.statistics)

@@ -30,7 +30,7 @@ class Level(NamedTuple):
 
 def has_digits_level(record: Record) -> bool:
     """Whether the level is the mean digits of an error or the digits of its mean, to maximize."""
-    if record.ranking.statistic == "mean digits":
+    if record.ranking.has_digits:
         return True
     is_error = record.metrics[record.ranking.metric].digits is not None
     return is_error and record.main.floor.kind == "none"
@@ -50,7 +50,7 @@ def level_of(record: Record, statistics: Statistics | None = None) -> Level:
         return Level(statistics.mean, low, high)
     if reached is None:
         return Level(None, None, None)
-    if record.ranking.statistic == "mean digits":
+    if record.ranking.has_digits:
         low, high = _trusted(reached)
         return Level(reached.mean, low, high)
     # The largest error has the fewest digits.

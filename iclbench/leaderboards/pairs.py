@@ -13,8 +13,8 @@ from ..api.record import Record
 from ..runs.statistics import GRADE, by_prompt
 from ..runs.store import read_record, read_values
 from .board import grader_facts
+from .groups import graded_in_all
 from .ranking import difference, ranked_values
-from .row import has_digits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +61,8 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
     is_error = first.metrics[name].digits is not None
     values = [_values(record, name) for record in (first, second)]
     if name.startswith(GRADE):
-        values = _graded_in_both(values)
+        graded = graded_in_all(values)
+        values = [part[:, graded] for part in values]
     # Where more is better, the sign of the difference says which record is.
     more = is_error or (name == first.ranking.metric and first.ranking.better == "higher")
     paired = difference(*values)
@@ -82,12 +83,6 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
     }
 
 
-def _graded_in_both(values: list[np.ndarray]) -> list[np.ndarray]:
-    """The grades without prompts whose grading failed in one of the two; all if none is left."""
-    known = ~np.isnan(np.concatenate(values)).any(axis=0)
-    return [part[:, known] for part in values] if known.any() else values
-
-
 def _values(record: Record, name: str) -> np.ndarray:
     """What is compared: (seeds, prompts) values, or the digits of an error."""
     measured = by_prompt(read_values(record.path, {name: record.main.values[name]})[name])
@@ -96,7 +91,7 @@ def _values(record: Record, name: str) -> np.ndarray:
         return measured
     reached = digits(measured, kind.error)
     floor = record.main.floor
-    ranks = name == record.ranking.metric and has_digits(record.ranking)
+    ranks = name == record.ranking.metric and record.ranking.has_digits
     if not ranks or floor.kind != "exact" or name not in floor.values:
         return reached
     attainable = read_values(record.path, {name: floor.values[name]})[name]

@@ -47,7 +47,6 @@ class Change:
     """One file that a pull request adds, changes or deletes."""
 
     status: str
-    mode_before: str
     mode: str
     blob: str
     path: str
@@ -61,8 +60,8 @@ def changes(repository: Path, base: str, head: str) -> list[Change]:
     parts = output.split(b"\0")[:-1]
     changes = []
     for facts, path in zip(parts[::2], parts[1::2], strict=True):
-        mode_before, mode, _, blob, status = facts.decode("ascii").removeprefix(":").split(" ")
-        changes.append(Change(status, mode_before, mode, blob, path.decode("utf-8", "replace")))
+        _, mode, _, blob, status = facts.decode("ascii").removeprefix(":").split(" ")
+        changes.append(Change(status, mode, blob, path.decode("utf-8", "replace")))
     return changes
 
 
@@ -171,8 +170,8 @@ def copy_shared_files(repository: Path, base: str, out: Path, records: Sequence[
             target.write_bytes(_git(repository, "cat-file", "blob", f"{base}:{name}"))
 
 
-def unnamed_files(folder: Path, records: Sequence[Path]) -> Iterator[str]:
-    """A line for each damaged record of `folder`, and for each file that no record names."""
+def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
+    """A line for each record of `folder` that is refused, and for each file that none names."""
     named: set[Path] = set(records)
     for path in records:
         try:
@@ -203,7 +202,7 @@ def check(repository: Path, base: str, head: str, out: Path) -> list[str]:
     if problems:
         return problems
     records = copy_records(repository, changed, out)
-    problems = list(unnamed_files(out, records))
+    problems = list(file_problems(out, records))
     copy_shared_files(repository, base, out, records)
     return problems
 

@@ -110,7 +110,7 @@ class Row:
     @property
     def has_digits(self) -> bool:
         """Whether the task ranks by the digits of an error."""
-        return has_digits(self.record.ranking)
+        return self.record.ranking.has_digits
 
     @property
     def mean_bounds(self) -> Bounds:
@@ -136,7 +136,7 @@ class Row:
 
     @property
     def is_trained(self) -> bool:
-        """Whether the row is one of those that are ranked among each other."""
+        """Whether the weights were trained for the row, which may have no rank all the same."""
         return self.origin == "trained"
 
     @property
@@ -256,16 +256,6 @@ def tuning_budget(record: Record) -> str | None:
     return budget if isinstance(budget, str) else None
 
 
-def score_of(record: Record) -> float | None:
-    """The statistic that ranks."""
-    return record.ranking.score(record.metrics[record.ranking.metric])
-
-
-def has_digits(ranking: Ranking) -> bool:
-    """Whether the task ranks by the digits of an error."""
-    return ranking.statistic == "mean digits"
-
-
 def worst(statistics: Statistics, ranking: Ranking) -> float | None:
     """The metric's 1% worst."""
     return statistics.q99 if ranking.better == "lower" else statistics.q01
@@ -273,7 +263,7 @@ def worst(statistics: Statistics, ranking: Ranking) -> float | None:
 
 def bounds_of(statistics: Statistics, ranking: Ranking) -> Bounds:
     """The bounds of the statistic that ranks."""
-    if not has_digits(ranking):
+    if not ranking.has_digits:
         return mean_bounds(statistics)
     return digits_bounds(statistics.digits)
 

@@ -10,7 +10,7 @@ from ..api.ranking import Ranking
 from ..api.record import MAIN, Record
 from ..api.results import Evaluation
 from .board import Board
-from .row import Row, has_digits
+from .row import Row
 
 #: The first line of a matrix: the prompts that models train on.
 TRAINED = "as in training"
@@ -67,7 +67,7 @@ def _line(records: Sequence[Record], name: str, *, relative: bool) -> Line:
     evaluated = [record.evaluations[name] for record in records if name in record.evaluations]
     # A shift may bring noise, which digits are not meant for; the kind of the floor tells.
     kinds = {e.floor.kind for e in evaluated}
-    in_digits = has_digits(ranking) and kinds <= {records[0].main.floor.kind}
+    in_digits = ranking.has_digits and kinds <= {records[0].main.floor.kind}
     score = "digits" if in_digits else f"mean {ranking.metric}"
     floors = (_score(e, ranking, in_digits, relative, floor=True) for e in evaluated)
     cells = tuple(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..api.config import parse_config
-from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError
+from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, reason_of
 from ..api.record import Record
 from ..api.spec import RunSpec, canonical_json
 from ..runs.plan import Plan, resolve
@@ -207,10 +207,8 @@ class Cells:
     def _plan(self, request: RunSpec) -> Plan | None:
         try:
             return resolve(request)
-        except UsageError as error:
-            self._fail(request.command(), str(error))
         except PLUGIN_FAILURES as error:
-            self._fail(request.command(), f"{type(error).__name__}: {error}")
+            self._fail(request.command(), reason_of(error))
         return None
 
     def _fail(self, command: str, reason: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..api.config import parse_config
-from ..api.errors import PLUGIN_FAILURES, IclbenchError, first_line
+from ..api.errors import PLUGIN_FAILURES, first_line, reason_of
 from ..api.spec import RunSpec, canonical_json
 from ..console import report
 from ..devices import free_memory
@@ -77,10 +77,8 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
         reason = first_line(error)
         half = (len(requests) + 1) // 2
         parts = [requests[:half], requests[half:]]
-    except IclbenchError as error:
-        reason = str(error)
     except PLUGIN_FAILURES as error:
-        reason = f"{type(error).__name__}: {error}"
+        reason = reason_of(error)
     if len(requests) == 1:
         return [reason]
     report(f"{len(requests)} runs as one program: {reason}; going on with {len(parts)} parts of it")

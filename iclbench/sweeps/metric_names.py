@@ -61,10 +61,8 @@ def names_before(plan: Plan) -> set[str] | None:
     """
     if plan.metrics or plan.grader is not None:
         return None
-    task, context = (
-        plan.task,
-        EvaluationContext(torch.device("cpu"), torch_generator("cpu", "names")),
-    )
+    task = plan.task
+    context = EvaluationContext(torch.device("cpu"), torch_generator("cpu", "names"))
     try:
         batches = task.evaluation_batches(PROMPTS, plan.spec.eval_seed, DTYPES[plan.spec.dtype])
         with torch.no_grad():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..api.config import parse_config
-from ..api.errors import IclbenchError, UsageError
+from ..api.errors import UsageError, reason_of
 from ..api.executor import Executor, QueuedJob, QueueExecutor
 from ..api.spec import canonical_json
 from ..console import Reporter, counted
@@ -123,9 +123,7 @@ class Programs:
     def _add_failures(self, group: Sequence[SweepCell | None], outcome: Any, log: str) -> bool:
         """Add the failures of a program's cells; returns whether there are any."""
         if isinstance(outcome, BaseException):
-            known = isinstance(outcome, IclbenchError)
-            reason = str(outcome) if known else f"{type(outcome).__name__}: {outcome}"
-            outcome = [reason] * len(group)
+            outcome = [reason_of(outcome)] * len(group)
         failed = False
         for cell, reason in zip(group, outcome, strict=True):
             if cell is not None and reason is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 
 import pytest
@@ -116,7 +117,7 @@ def test_a_dry_run_is_a_page_with_a_measured_time_and_runs_nothing(cli, tmp_path
     assert page["zero"][1:3] == ["least-squares", "solve"]
     assert page["transformer"][1:5] == ["least-squares", "train", "2", "20"]
     assert "steps/s" in outcome.out
-    assert "training: about" in outcome.out
+    assert re.search(r"training: (about|under) ", outcome.out)
     assert "Nothing has been run." in outcome.out
     assert len(outcome.out.splitlines()) < 15
     assert not list(tmp_path.iterdir())

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from iclbench import RecordError, export_task
+from iclbench import RecordError, export_task, run
 from iclbench.exchange.packing import pack
 
 
@@ -48,6 +48,13 @@ def test_published_leaderboards_are_found_below_their_folder(results, tmp_path):
 
 
 def test_a_task_restricts_a_folder(cli, results, tmp_path):
+    run("zero", "least-squares-prefixes", eval_prompts=8, out=results)
+    every, restricted = pack(results, fail), pack(results, fail, "least-squares")
+    tasks = [{path.partition("/")[0] for path in p.files if path.count("/") == 1}
+             for p in (every, restricted)]  # fmt: skip
+    assert {"least-squares", "least-squares-prefixes"} <= tasks[0]
+    assert "least-squares-prefixes" not in tasks[1]
+    assert "least-squares" in tasks[1]
     outcome = cli("push", results, "--task", "read", "--to", tmp_path / "copy")
     assert outcome.code == 2
     assert "there are no sound records" in outcome.err

@@ -127,7 +127,7 @@ SPOILED: dict[str, Callable[[Path], None]] = {
     "values of other seeds": shaped(2, 16),
     "values with four axes": shaped(1, 2, 2, 8),
     "values of 4 exabytes": shaped(1, 2**59),
-    "more prompts than values": shaped(1, 64),
+    "more values than there are": shaped(1, 32, 2),
     "no seeds": edit(lambda c: c.update(seeds=[])),
     "more seeds": edit(lambda c: c.update(seeds=c["seeds"] * 3)),
     "a terminal's escape": edit(lambda c: c["environment"].update(device="\x1b[2Jcpu")),
@@ -140,7 +140,7 @@ SPOILED: dict[str, Callable[[Path], None]] = {
 }
 
 #: Bad records of which nothing but the values is bad: verbs that read no values accept them.
-WITH_BAD_VALUES = {"a linked object", "values of 4 exabytes", "more prompts than values"}
+WITH_BAD_VALUES = {"a linked object", "more values than there are"}
 
 
 def require_line(path: Path, lines: list[str]) -> None:
@@ -202,7 +202,7 @@ def test_a_bad_record_stops_no_board(cli, folder, tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["a linked object", "a pipe", "truncated", "more prompts than values"]
+    "name", ["a linked object", "a pipe", "truncated", "more values than there are"]
 )
 def test_the_site_is_made_of_the_others(cli, folder, tmp_path, name):
     path = next((folder / "records").glob("least-squares/averaging-*.json"))

@@ -69,9 +69,13 @@ def test_an_interval_is_cut_at_the_ends_and_a_score_beyond_is_an_arrow():
     )
     assert low == 4
     assert low < dot < high
-    beyond = svg.interval(0.25, 66.0, 4.0, (1.5, 0.0))
-    assert "<circle" not in beyond
-    assert "<path" in beyond
+    # Beyond the worst end, on the left, and beyond the best one, on the right.
+    for at, points_right in ((4.0, False), (-1.0, True)):
+        beyond = svg.interval(0.25, 66.0, at, (1.5, 0.0))
+        assert "<circle" not in beyond
+        tip, base = map(float, re.search(r'd="M([\d.]+) 7L([\d.]+) ', beyond).groups())
+        assert (tip > base) == points_right
+        assert 0 <= tip <= 90
 
 
 def test_axes_of_integers_are_known_and_lines_can_be_told_apart():

@@ -126,7 +126,7 @@ def test_the_command_says_what_failed_and_where_its_log_is(tmp_path, queue, cli)
     queue.change(0, state="failed", reason="its node\nburnt")
     asked = cli("sweep", file, "--out", tmp_path, "--status")
     assert asked.code == 1
-    command = ["iclbench run --model {} --task least-squares", " smoke"][0]
+    command = "iclbench run --model {} --task least-squares"
     lines = asked.out.splitlines()
     assert lines[0] == "2 runs: 1 waiting, 1 failed"
     assert lines[1:4] == [f"waiting: {command.format('averaging')}", "  Priority", "  log: 1.log"]

@@ -9,7 +9,6 @@ from ...api.statistics import Statistics
 from ...sweeps.fields import STATE
 from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, TRAINING, Figure
 from ..curves import COST_TITLES, curve_statistic
-from ..row import has_digits
 
 
 def metric_of(wanted: str | None, record: Record) -> str:
@@ -59,13 +58,13 @@ def is_log(figure: Figure, metric: str | None, record: Record) -> bool:
     """
     if figure.x in COSTS:
         return bool(figure.log_y)
-    wanted = has_digits(record.ranking) if figure.log_y is None else figure.log_y
+    wanted = record.ranking.has_digits if figure.log_y is None else figure.log_y
     return wanted and not in_digits(figure, metric, record)
 
 
 def in_digits(figure: Figure, metric: str | None, record: Record) -> bool:
     """Whether the y axis shows digits."""
-    if figure.x in NOT_FIELDS or figure.statistic is not None or not has_digits(record.ranking):
+    if figure.x in NOT_FIELDS or figure.statistic is not None or not record.ranking.has_digits:
         return False
     return record.metrics[metric_of(metric, record)].digits is not None
 
@@ -75,13 +74,13 @@ def shown_score(statistics: Statistics, ranking: Ranking) -> float | None:
 
     Such tasks have a few very large values, which would be the mean. Others show means.
     """
-    if not has_digits(ranking):
+    if not ranking.has_digits:
         return statistics.mean
     return statistics.digits.mean if statistics.digits else statistics.median
 
 
 def shown_name(name: str, statistics: Statistics, ranking: Ranking) -> str:
     """The title of `shown_score` for the metric of this name."""
-    if not has_digits(ranking):
+    if not ranking.has_digits:
         return f"mean {name}"
     return f"digits of {name}" if statistics.digits else f"median {name}"

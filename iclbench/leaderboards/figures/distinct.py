@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...api.record import Record
-from ...sweeps.fields import STATE, field_of
+from ...sweeps.fields import ARGUMENTS, STATE, field_of
 from ...sweeps.figure import NOT_FIELDS, Figure
 from ..grouping import grouped
 from .panels import drawn, label_of
@@ -23,8 +23,8 @@ _FIRST = (
     "seeds",
     "eval_prompts",
     "eval_seed",
+    "grader",
 )
-_GROUPS = ("model_args", "weights_args", "task_args", "recipe_args")
 
 
 def with_distinct_lines(figure: Figure, records: Sequence[Record]) -> Figure:
@@ -102,7 +102,7 @@ def _groups(figure: Figure, records: Sequence[Record]) -> dict[tuple[str, str], 
 def _differing(records: Sequence[Record]) -> Iterable[str]:
     """The fields whose values differ among these records, those that are tried first before all."""
     arguments = sorted(
-        {f"{group}.{key}" for r in records for group in _GROUPS for key in getattr(r.spec, group)}
+        {f"{group}.{key}" for r in records for group in ARGUMENTS for key in getattr(r.spec, group)}
     )
     for name in (*_FIRST, *arguments):
         if len({str(field_of(record, name)) for record in records}) > 1:

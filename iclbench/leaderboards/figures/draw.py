@@ -13,7 +13,6 @@ from ...sweeps.figure import NOT_FIELDS, TRAINING, Figure
 from .. import escaping
 from ..descriptions import Descriptions
 from ..formats import in_words
-from ..row import has_digits
 from .distinct import with_distinct_lines
 from .line import Line
 from .maps import draw_maps
@@ -130,7 +129,7 @@ def _explanations(
     lines = [line for row in rows for panel in row for line in panel.lines]
     if any(line.reference for line in lines):
         yield f"dashed: models without {rows[0][0].x_title}"
-    if has_digits(records[0].ranking):
+    if records[0].ranking.has_digits:
         yield "digits are −log₁₀ of the absolute error"
 
 

@@ -19,7 +19,7 @@ from ..descriptions import Descriptions
 from ..figures.panels import drawn
 from ..findings import Judgement
 from ..reading import Refused, sound_boards
-from ..row import Row, has_digits
+from ..row import Row
 from ..studies import Study, caption, studies
 from ..study_notes import StudyNotes, read_notes
 from .figure import View
@@ -182,7 +182,7 @@ def _figure(
         "title": described.title,
         "caption": caption(described.title or study.caption, records),
         "missing": missing,
-        "digits": described.statistic is None and any(has_digits(r.ranking) for r in records),
+        "digits": described.statistic is None and any(r.ranking.has_digits for r in records),
         "parts": study_views(described, records, about),
         "values": {r.id: shown_values(described, r, about) for r in drawn(described, records)},
         "commands": [

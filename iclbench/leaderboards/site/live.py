@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from ...api.errors import PLUGIN_FAILURES, UsageError
+from ...api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ...files import RECORDS, STUDIES
 from .build import make_site
 
@@ -102,7 +102,7 @@ class LiveSite:
             try:
                 self.refresh()
             except PLUGIN_FAILURES as error:
-                self._refused(f"the site can't be built: {type(error).__name__}: {error}")
+                self._refused(f"the site can't be built: {reason_of(error)}")
             self._stop.wait(INTERVAL)
 
     def wait_for_change(self, version: int, seconds: float) -> int:

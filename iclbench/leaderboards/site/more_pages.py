@@ -15,6 +15,7 @@ from ..descriptions import Descriptions
 from ..findings import Judgement
 from ..grouping import grouped
 from ..reading import Refused
+from ..row import Row
 from .analyses import Placed, by_metric, metric_page
 from .figure import View
 from .gallery import gallery, shown_studies, study_page
@@ -30,8 +31,12 @@ FOLDERS = ("analyses", "samples", "shifts", "states", "studies")
 Link = tuple[str, str]
 
 
-#: Writes a page from a template; its name in the site; and what the template shows.
+#: Writes a page from a template, its path in the site, and what the template shows.
 WritePage = Callable[..., None]
+#: Copies a record's files to a folder of the site, whose path in the site is the last argument.
+CopyFiles = Callable[[Row, Path, str], None]
+#: Writes a record's page: its row and board, that folder and path, and the study's name.
+WriteRun = Callable[[Row, Board, Path, str, str], None]
 
 
 class MorePages:
@@ -57,7 +62,7 @@ class MorePages:
         self.links += [("Studies", "studies.html")] if self.shown else []
         self.links.append(("Samples and analyses", "matrices.html"))
 
-    def write(self, page: WritePage, copy: WritePage, run: WritePage, prompts: Prompts) -> None:
+    def write(self, page: WritePage, copy: CopyFiles, run: WriteRun, prompts: Prompts) -> None:
         """Write all of them, with the files of the studies' records.
 
         `page` writes a page, `copy` a record's files, and `run` a record's page.

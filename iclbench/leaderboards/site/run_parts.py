@@ -138,10 +138,10 @@ def files(row: Row, folder: Path, base: str) -> list[View]:
     """
     path, objects = folder / row.file, Objects(folder)
     address = PurePosixPath(base) / row.file
-    views = [_whole("record", "json", path, address)]
+    views = [_whole("record", path, address)]
     if row.held_out is not None:
         kept = held_out_path(path)
-        views.append(_whole("held-out evaluation", "json", kept, held_out_path(address)))
+        views.append(_whole("held-out evaluation", kept, held_out_path(address)))
     for kind, reference in row.record.named_files():
         title = _FILE_TITLES.get(kind, f"{kind} of every prompt")
         size = objects.path(reference).stat().st_size
@@ -150,9 +150,9 @@ def files(row: Row, folder: Path, base: str) -> list[View]:
     return views
 
 
-def _whole(title: str, kind: str, path: Path, place: PurePosixPath) -> View:
+def _whole(title: str, path: Path, place: PurePosixPath) -> View:
     data = path.read_bytes()
-    return _file(title, kind, place.as_posix(), len(data), hashlib.sha256(data).hexdigest())
+    return _file(title, "json", place.as_posix(), len(data), hashlib.sha256(data).hexdigest())
 
 
 def _file(title: str, kind: str, path: str, size: int, sha256: str) -> View:

@@ -8,16 +8,15 @@ from typing import Any
 from ...api.ranking import Ranking
 from ...api.record import Record
 from ...api.spec import canonical_json
+from ...sweeps.fields import ARGUMENTS
 from ..board_names import differing_arguments
 from ..descriptions import Descriptions
 from ..figures.references import is_real
 from ..formats import digits_of, in_words
-from ..row import has_digits
 from .plots import MOST_LINES, Plot, plot
 
 #: Fields of a spec that are no settings of a model: nothing is drawn against them.
 _NOT_SETTINGS = frozenset({"seeds", "eval_seed", "eval_prompts"})
-_GROUPS = ("model_args", "weights_args", "recipe_args", "task_args")
 
 
 def series(records: Sequence[Record], about: Descriptions) -> list[Plot]:
@@ -65,12 +64,12 @@ def _along(
 def _score(ranking: Ranking) -> str:
     """What ranks, in words."""
     metric = in_words(ranking.metric)
-    return f"Mean {digits_of(metric)}" if has_digits(ranking) else f"Mean {metric}"
+    return f"Mean {digits_of(metric)}" if ranking.has_digits else f"Mean {metric}"
 
 
 def _line(label: str, rows: Iterable[tuple[float, Record, dict[str, Any]]]) -> Plot:
     ordered = sorted(rows, key=lambda row: row[0])
-    values = [r.ranking.score(r.metrics[r.ranking.metric]) for _, r, _ in ordered]
+    values = [r.score for _, r, _ in ordered]
     return {"name": label, "x": [x for x, _, _ in ordered], "y": values}
 
 
@@ -101,8 +100,9 @@ def _facts(record: Record) -> dict[str, Any]:
         "seeds": len(spec.seeds),
         "eval_seed": spec.eval_seed,
         "eval_prompts": spec.eval_prompts,
+        "grader": spec.grader or "",
     }
-    for group in _GROUPS:
+    for group in ARGUMENTS:
         # A construction's model arguments follow from those of the construction.
         if group == "model_args" and spec.weights_args:
             continue

@@ -26,17 +26,15 @@ POLICY = (
 
 
 class Server(ThreadingHTTPServer):
-    """Serves a live site. Raises UsageError for another address or a port that is taken."""
+    """Serves a live site to this machine alone; raises UsageError for a port that is taken."""
 
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, site: LiveSite, port: int, address: str = ADDRESS) -> None:
-        if address != ADDRESS:
-            raise UsageError(f"pages are served only on {ADDRESS}, not on {address}")
+    def __init__(self, site: LiveSite, port: int) -> None:
         self.site = site
         try:
-            super().__init__((address, port), _Handler)
+            super().__init__((ADDRESS, port), _Handler)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise UsageError(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...api.config import parse_config
-from ...api.errors import IclbenchError, UsageError
+from ...api.errors import IclbenchError, UsageError, reason_of
 from ...api.executor import JobListener, QueueExecutor
 from ...api.spec import RunSpec
 from ...api.tuning import TuningDocument
@@ -86,7 +86,8 @@ def run_campaign(
             jobs = [_job(cell, settings, until, workers) for cell in missing]
             with closing(program.map(run_cell, jobs, workers)) as outcomes:
                 for finished, (index, outcome) in enumerate(outcomes, start=1):
-                    name, reason = missing[index].name, None if outcome is None else str(outcome)
+                    name, is_error = missing[index].name, isinstance(outcome, BaseException)
+                    reason = reason_of(outcome) if is_error else outcome
                     report(f"[{finished}/{len(jobs)}] {name}: {reason or 'done'}")
                     if reason not in {None, NO_HOURS}:
                         failures[name] = f"{name}: {reason}"

@@ -211,7 +211,8 @@ def _run(
     with closing(executor.map(run_job, jobs, workers)) as outcomes:
         for finished, (job, outcome) in enumerate(outcomes, start=1):
             group = members[job]
-            reasons = [str(outcome)] * len(group) if isinstance(outcome, BaseException) else outcome
+            is_error = isinstance(outcome, BaseException)
+            reasons = [reason_of(outcome)] * len(group) if is_error else outcome
             failed = {i: r for i, r in zip(group, reasons, strict=True) if r is not None}
             failures |= failed
             state = f"{len(failed)} of {len(group)} failed" if failed else "done"
@@ -224,7 +225,7 @@ def _run(
 def _trial(point: Point, record: Record | None, failure: str | None) -> Trial:
     score = None
     if record is not None:
-        score = record.ranking.score(record.metrics[record.ranking.metric])
+        score = record.score
         # Its last weights may score well, but ten times the steps would diverge too.
         steps = [s.diverged_at for s in record.seeds if s.diverged_at is not None]
         score, failure = (None, f"diverged at step {min(steps)}") if steps else (score, None)
