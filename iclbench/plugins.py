@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import pkgutil
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,6 +16,9 @@ from .api.entry import Entry
 from .api.errors import PLUGIN_FAILURES, PluginError, UsageError, reason_of, unknown
 from .console import report
 from .discovery import CATALOG_HOOKS, HERE, Plugin, discover, guarded, load_object
+
+#: The classes that have their name from their entry, so that those derived from them do not.
+_NAMED: weakref.WeakSet[type] = weakref.WeakSet()
 
 
 class PluginHost:
@@ -102,6 +106,8 @@ class PluginHost:
         unset = [name for name in getattr(base, "required", ()) if not hasattr(target, name)]
         if unset:
             raise PluginError(f"{label} does not set {', '.join(unset)}")
+        if isinstance(target, type):
+            _name_after_entry(target, name)
         if getattr(target, "name", name) != name:
             raise PluginError(f"{label} calls itself {target.name!r}")
         return target
@@ -162,6 +168,14 @@ def host() -> PluginHost:
     chosen = os.environ.get("ICLBENCH_PLUGINS")
     only = None if chosen is None else [n.strip() for n in chosen.split(",") if n.strip()]
     return PluginHost(only)
+
+
+def _name_after_entry(target: type[Any], name: str) -> None:
+    """Give a class that neither it nor a base names the name of its entry."""
+    stated = any("name" in vars(base) and base not in _NAMED for base in target.__mro__)
+    if not stated:
+        target.name = name
+        _NAMED.add(target)
 
 
 def _collision(kind: str, name: str, providers: list[Plugin]) -> str:

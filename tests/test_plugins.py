@@ -9,7 +9,9 @@ import sys
 import pytest
 from fake_distributions import write_plugin
 from fake_plugins import BASES, RUN, choose_plugins, offer, offer_model, write_odd
+from layout import ROOT
 from support import only_record, run_python
+from test_docs import blocks
 
 from iclbench import Architecture, Entry, Executor, PluginError, UsageError, hookimpl
 from iclbench.plugins import PluginHost, host
@@ -214,3 +216,30 @@ def test_an_invalid_object_leaves_the_one_that_it_should_replace():
     assert plugins.provider("model", "local-zero")[0].name == "mine"
     plugins.add(Local("other-zero"), "mine")
     assert plugins.provider("model", "other-zero")[0].name == "mine"
+
+
+def test_a_class_without_a_name_has_that_of_its_entry(provide):
+    class Unnamed(Architecture):
+        supports = build = None
+
+    class Derived(Unnamed):
+        pass
+
+    provide("model", "unnamed", Unnamed)
+    provide("model", "derived", Derived)
+    for name in ("unnamed", "derived", "unnamed"):
+        assert host().load("model", name, Architecture).name == name
+
+
+def test_the_readme_s_plugin_conforms_and_is_a_mixer_of_other_models(package_folder, cli):
+    readme = blocks(ROOT / "README.md", "python")
+    (source,) = (text for text in readme if "SequenceArchitecture" in text)
+    write_plugin(package_folder, "decay", source)
+    checked = cli("check", "iclbench-decay")
+    assert (checked.code, "0 failed" in checked.out) == (0, True), checked.out
+    tiny = (*RUN, "--recipe", "smoke", "--out", package_folder / "records")
+    hybrid = ("--model", "hybrid", "--model-args", 'mixers=["decay","transformer"]')
+    looped = ("--model", "looped-transformer", "--model-args", "mixer=decay")
+    for model in (hybrid, looped):
+        outcome = cli(*tiny, *model)
+        assert outcome.code == 0, outcome.err
