@@ -8,7 +8,7 @@ from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..api.architecture import Architecture
+from ..api.architecture import Architecture, Solver
 from ..api.asked import Asked
 from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..api.executor import Executor
@@ -31,6 +31,7 @@ from .parts import (
     check_recipe,
     check_suite,
 )
+from .recipes import check_recipe_args
 from .trials import (
     STEPS,
     Checks,
@@ -89,9 +90,14 @@ def _model(kind: str, name: str) -> Checks:
         record = tiny_run(architecture, task.name)
         return f"{record.spec.origin}, on {task.name}; its record verifies"
 
+    def recipes() -> str:
+        return check_recipe_args(_load(kind, name, Architecture), _distribution(kind, name))
+
     yield "arguments", arguments
     yield "module", module
     yield "run", training
+    if not issubclass(_load(kind, name, Architecture), Solver | Asked):
+        yield "recipes", recipes
     for weights in _load(kind, name, Architecture).constructions:
         yield f"weights {weights}", partial(_construction, name, weights)
 
