@@ -103,7 +103,9 @@ class PluginHost:
         abstract = sorted(getattr(target, "__abstractmethods__", ()))
         if abstract:
             raise PluginError(f"{label} does not define {', '.join(abstract)}")
-        unset = [name for name in getattr(base, "required", ()) if not hasattr(target, name)]
+        unset = [
+            name for name in getattr(base, "required", ()) if getattr(target, name, None) is None
+        ]
         if unset:
             raise PluginError(f"{label} does not set {', '.join(unset)}")
         if isinstance(target, type):

@@ -13,8 +13,9 @@ from layout import ROOT
 from support import only_record, run_python
 from test_docs import blocks
 
-from iclbench import Architecture, Entry, Executor, PluginError, UsageError, hookimpl
+from iclbench import Architecture, Entry, Executor, PluginError, Task, UsageError, hookimpl
 from iclbench.plugins import PluginHost, host
+from iclbench_least_squares.fixed import LeastSquares
 
 
 @pytest.mark.parametrize("kind", BASES)
@@ -111,6 +112,16 @@ def test_bad_target_is_an_error_of_its_plugin_when_it_is_used(package_folder, cl
         assert err.startswith(f"iclbench: error: {kind} 'odd' of odd-ones (iclbench-odd 2.0)")
         assert reason in err
         assert err.count("\n") == 1
+
+
+def test_a_task_without_a_version_is_refused(provide):
+    class Unversioned(LeastSquares):
+        name = "unversioned"
+        version = None
+
+    provide("task", "unversioned", Unversioned)
+    with pytest.raises(PluginError, match=r"'unversioned' of .* does not set version"):
+        host().load("task", "unversioned", Task)
 
 
 def test_bad_executor_is_an_error_of_its_plugin(package_folder):

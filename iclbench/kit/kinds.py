@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 from ..api.architecture import Architecture, Solver
 from ..api.asked import Asked
@@ -14,11 +14,12 @@ from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..api.executor import Executor
 from ..api.grader import Grader
 from ..api.metric import Metric
+from ..api.prompts import Target
 from ..api.recipe import Recipe
 from ..api.task import Task
 from ..api.tracker import Tracker
 from ..plugins import host
-from ..runs.checks import check_architecture, check_task, expect
+from ..runs.checks import check_architecture, expect
 from ..runs.suites import find_suite
 from ..runs.tracking import tracking
 from ..sweeps.conformance import check_executor
@@ -32,6 +33,7 @@ from .parts import (
     check_suite,
 )
 from .recipes import check_recipe_args
+from .tasks import check_task
 from .trials import (
     STEPS,
     Checks,
@@ -130,7 +132,10 @@ def _task(kind: str, name: str) -> Checks:
         task = _task_of(name)
         check_task(task)
         check_declared(task)
-        return f"version {task.version}, floor: {task.floor_kind}"
+        text = f"version {task.version}, floor: {task.floor_kind}"
+        if task.signature.target in get_args(Target):
+            return text
+        return f"{text}; no shipped solver answers its target {task.signature.target!r}"
 
     def training() -> str:
         model = next(models_for(_task_of(name), _distribution(kind, name)), None)
