@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..api.config import parse_config
+from ..api.errors import UsageError
 from ..api.record import Record
 from ..api.spec import RunSpec
 from ..plugins import host
@@ -67,6 +68,11 @@ def run(
     Raises UsageError for a request that can't be run and RunError for a run that failed.
     """
     given = locals()
+    if not isinstance(model, str):
+        raise UsageError(
+            f"model is a {type(model).__name__}, not the name of a model; docs/guide/weights.md, "
+            '"Your own torch model", shows how to run a module'
+        )
     requested = {name: given[name] for name in RunSpec.model_fields if given[name] is not None}
     for name in ("weights", "init"):
         if name in requested:
