@@ -28,6 +28,7 @@ class PluginHost:
         """Discover plugins; `only` restricts them to these entry-point names."""
         self._manager = pluggy.PluginManager("iclbench")
         self._manager.add_hookspecs(hookspecs)
+        self._is_restricted = only is not None
         self.plugins, self.problems = discover(self._manager, only)
         self._imported: dict[str, Any] = {}
         for kind in CATALOG_HOOKS:
@@ -65,9 +66,9 @@ class PluginHost:
             raise PluginError(_collision(kind, name, labels))
         error = unknown(kind, name, self._providers(kind))
         broken = [plugin.name for plugin in self.plugins if plugin.problem]
-        if broken:
-            raise UsageError(f"{error} (left out: {', '.join(broken)})")
-        raise error
+        notes = [f"left out: {', '.join(broken)}"] if broken else []
+        notes += ["ICLBENCH_PLUGINS selects the plugins"] if self._is_restricted else []
+        raise UsageError(f"{error} ({'; '.join(notes)})") if notes else error
 
     def target(self, kind: str, name: str) -> tuple[Plugin, Any]:
         """The plugin that provides `name`, and the object itself, imported now.

@@ -156,6 +156,13 @@ def test_unknown_chosen_plugin_is_reported_with_the_nearest(sample_plugin, cli, 
     )
 
 
+def test_a_name_that_no_chosen_plugin_provides_is_answered_with_the_choice(cli, monkeypatch):
+    choose_plugins(monkeypatch, "builtins")
+    outcome = cli(*RUN, "--model", "zero")
+    assert outcome.code == 2
+    assert "unknown task 'least-squares'; known: none (ICLBENCH_PLUGINS selects" in outcome.err
+
+
 def test_empty_choice_loads_only_the_harness_s_own(sample_plugin, cli, monkeypatch):
     choose_plugins(monkeypatch, "")
     loaded = json.loads(cli("plugins", "--json").out)
