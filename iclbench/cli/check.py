@@ -25,7 +25,7 @@ def check(
     Every entry is checked: models on a task of each form, tasks, solvers, recipes, suites, metrics,
     graders, executors, trackers, commands, and hooks that observe runs. Tiny runs are recorded and
     verified.
-    Exits with 1 if a check fails, of which ICLBENCH_DEBUG=1 shows the traceback.
+    Exits with 1 if a check fails; ICLBENCH_DEBUG=1 shows its traceback.
     """
     sound_host(strict)
     from ..kit.cases import cases_of, run_case
