@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         check_recipe,
         check_suite,
     )
+    from .kit.tasks import check_task
     from .leaderboards.board import Board, Boards, leaderboard
     from .leaderboards.pairs import compare
     from .nn.architecture import SequenceArchitecture
@@ -96,7 +97,7 @@ if TYPE_CHECKING:
     from .nn.training_form import training_form
     from .plugins import host
     from .precision import full_precision
-    from .runs.checks import ConformanceError, check_architecture, check_task
+    from .runs.checks import ConformanceError, check_architecture
     from .runs.load import load_task
     from .runs.shift_records import evaluate_shifts
     from .runs.store import RecordStore
@@ -124,7 +125,7 @@ _HOME = {
     "api.prompts": "UNASKED Batch Categorical LinearSystem Regression Ridge Sequence Signature "
     "Text map_tensors to_device with_lead",
     "api.random": "philox torch_generator", "api.recipe": "Recipe Stage smoke_recipe",
-    "api.rightness": "likeliest rightness",
+    "api.rightness": "likeliest rightness", "training.interruption": "interruptible",
     "api.record": "GraderReport GradingCost Record", "api.digits": "ErrorKind",
     "api.floor": "FloorKind", "api.scoring": "Axis Distance Primary Statistic",
     "api.shift": "Shift", "api.spec": "RunSpec digest_of", "api.statistics": "finite",
@@ -133,7 +134,7 @@ _HOME = {
     "exchange.task_data": "export_task", "files": "file_digest require_writable write_atomically",
     "kit.parts": "check_command check_config check_grader check_metric check_recipe check_suite",
     "leaderboards.board": "Board Boards leaderboard", "leaderboards.pairs": "compare",
-    "nn.architecture": "SequenceArchitecture",
+    "kit.tasks": "check_task", "nn.architecture": "SequenceArchitecture",
     "nn.backbone": "BackboneArchitecture BackboneConfig BackboneModel",
     "nn.block": "SequenceConfig initialize", "nn.generation": "Sampling generate",
     "kit.cases": "check_plugin", "nn.local_language_model": "LocalLanguageModel",
@@ -141,10 +142,9 @@ _HOME = {
     "nn.model": "SequenceModel read_positions", "nn.predictions": "SeveralPredictions",
     "nn.tokens": "TokenTask", "nn.training_form": "training_form", "plugins": "host",
     "precision": "full_precision", "runs.load": "load_task", "runs.store": "RecordStore",
-    "runs.checks": "ConformanceError check_architecture check_task",
-    "runs.shift_records": "evaluate_shifts", "runs.tracking": "tracking", "runs.verify": "verify",
-    "sweeps.conformance": "check_executor", "sweeps.status": "sweep_status",
-    "sweeps.sweep": "submit_sweep sweep", "training.interruption": "interruptible",
+    "runs.checks": "ConformanceError check_architecture", "runs.shift_records": "evaluate_shifts",
+    "runs.tracking": "tracking", "runs.verify": "verify", "sweeps.conformance": "check_executor",
+    "sweeps.status": "sweep_status", "sweeps.sweep": "submit_sweep sweep",
 }  # fmt: skip
 _MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
 

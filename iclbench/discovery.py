@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import functools
-import hashlib
+import inspect
 import signal
 import sys
 import threading
@@ -27,6 +27,7 @@ from . import hookspecs
 from .api.entry import Entry
 from .api.errors import PluginError, reason_of, unknown
 from .console import output_as_messages, report
+from .files import source_digest
 
 GROUP = "iclbench"
 
@@ -52,6 +53,9 @@ CATALOG_HOOKS = {
     "tracker": "iclbench_trackers",
     "command": "iclbench_commands",
 }
+
+#: Every hook, those that observe runs too.
+HOOKS = [name for name in vars(hookspecs) if name.startswith("iclbench_")]
 
 
 @dataclass(frozen=True)
@@ -201,6 +205,7 @@ def _load(
             if manager.is_registered(module):
                 name = manager.get_name(module)
                 raise PluginError(f"{point.value} is already loaded as plugin {name}")
+            _check_functions(manager, module)
             manager.register(module, name=point.name)
             _check_hooks(manager, module)
             entries = {kind: _query(manager, module, hook) for kind, hook in CATALOG_HOOKS.items()}
@@ -220,17 +225,28 @@ def _load(
     )
 
 
-def _check_hooks(manager: pluggy.PluginManager, module: Any) -> None:
-    """Refuse unknown and unmarked hooks, which pluggy would ignore."""
-    known = [name for name in vars(hookspecs) if name.startswith("iclbench_")]
-    for name in known:
+def _check_functions(manager: pluggy.PluginManager, module: Any) -> None:
+    """Refuse unmarked hooks, which pluggy would ignore, and arguments that a hook does not give."""
+    for name in HOOKS:
         function = getattr(module, name, None)
-        if callable(function) and not manager.parse_hookimpl_opts(module, name):
+        if not callable(function):
+            continue
+        if not manager.parse_hookimpl_opts(module, name):
             raise PluginError(f"{name} is not marked with @hookimpl")
+        given = list(inspect.signature(getattr(hookspecs, name)).parameters)
+        for argument in inspect.signature(function).parameters.values():
+            required = argument.default is argument.empty and "VAR" not in argument.kind.name
+            if required and argument.name not in given:
+                gives = f"gives {', '.join(given)}" if given else "gives no arguments"
+                raise PluginError(f"{name} takes {argument.name!r}, but the hook {gives}")
+
+
+def _check_hooks(manager: pluggy.PluginManager, module: Any) -> None:
+    """Refuse unknown hooks, which pluggy would ignore."""
     for caller in manager.get_hookcallers(module) or []:
         optional = all(i.optionalhook for i in caller.get_hookimpls() if i.plugin is module)
         if not caller.has_spec() and not optional:
-            raise PluginError(str(unknown("hook", caller.name, known)))
+            raise PluginError(str(unknown("hook", caller.name, HOOKS)))
 
 
 def _query(manager: pluggy.PluginManager, module: Any, hook: str) -> tuple[Entry, ...]:
@@ -238,11 +254,14 @@ def _query(manager: pluggy.PluginManager, module: Any, hook: str) -> tuple[Entry
     others = [plugin for plugin in manager.get_plugins() if plugin is not module]
     try:
         answers = manager.subset_hook_caller(hook, remove_plugins=others)()
-        entries = tuple(entry for answer in answers for entry in answer)
+        single = any(isinstance(answer, Entry) for answer in answers)
+        entries = () if single else tuple(entry for answer in answers for entry in answer)
     except KeyboardInterrupt:
         raise  # `guarded` knows whose it is
     except BaseException as error:
         raise PluginError(f"{hook} raised {reason_of(error)}") from error
+    if single:
+        raise PluginError(f"{hook} returned an Entry; return a list of Entry")
     for entry in entries:
         problem = entry.problem() if isinstance(entry, Entry) else f"{entry!r} is not an Entry"
         if problem:
@@ -279,13 +298,3 @@ def _module_digest(name: str) -> str:
     for folder in getattr(module, "__path__", ()):
         files += Path(folder).rglob("*.py")
     return source_digest(files, Path(file).parent if file else Path())
-
-
-def source_digest(files: Iterable[Path], root: Path) -> str:
-    """SHA-256 of the contents of files and of their paths below `root`, in any order."""
-    digest = hashlib.sha256()
-    for file in sorted(set(files)):
-        name = file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
-        content = file.read_bytes()
-        digest.update(f"{name} {len(content)}\n".encode() + content)
-    return digest.hexdigest()

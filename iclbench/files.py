@@ -11,7 +11,7 @@ import stat
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
@@ -141,6 +141,16 @@ def file_digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise RecordError(f"{path} can't be read: {error.strerror}") from None
+
+
+def source_digest(files: Iterable[Path], root: Path) -> str:
+    """SHA-256 of the contents of files and of their paths below `root`, in any order."""
+    digest = hashlib.sha256()
+    for file in sorted(set(files)):
+        name = file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
+        content = file.read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
 def require_writable(folder: Path) -> None:

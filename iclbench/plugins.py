@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import pkgutil
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,6 +17,9 @@ from .api.errors import PLUGIN_FAILURES, PluginError, UsageError, reason_of, unk
 from .console import report
 from .discovery import CATALOG_HOOKS, HERE, Plugin, discover, guarded, load_object
 
+#: The classes that have their name from their entry, so that those derived from them do not.
+_NAMED: weakref.WeakSet[type] = weakref.WeakSet()
+
 
 class PluginHost:
     """All plugins of one process, isolated from one another."""
@@ -24,6 +28,7 @@ class PluginHost:
         """Discover plugins; `only` restricts them to these entry-point names."""
         self._manager = pluggy.PluginManager("iclbench")
         self._manager.add_hookspecs(hookspecs)
+        self._is_restricted = only is not None
         self.plugins, self.problems = discover(self._manager, only)
         self._imported: dict[str, Any] = {}
         for kind in CATALOG_HOOKS:
@@ -61,9 +66,9 @@ class PluginHost:
             raise PluginError(_collision(kind, name, labels))
         error = unknown(kind, name, self._providers(kind))
         broken = [plugin.name for plugin in self.plugins if plugin.problem]
-        if broken:
-            raise UsageError(f"{error} (left out: {', '.join(broken)})")
-        raise error
+        notes = [f"left out: {', '.join(broken)}"] if broken else []
+        notes += ["ICLBENCH_PLUGINS selects the plugins"] if self._is_restricted else []
+        raise UsageError(f"{error} ({'; '.join(notes)})") if notes else error
 
     def target(self, kind: str, name: str) -> tuple[Plugin, Any]:
         """The plugin that provides `name`, and the object itself, imported now.
@@ -99,9 +104,13 @@ class PluginHost:
         abstract = sorted(getattr(target, "__abstractmethods__", ()))
         if abstract:
             raise PluginError(f"{label} does not define {', '.join(abstract)}")
-        unset = [name for name in getattr(base, "required", ()) if not hasattr(target, name)]
+        unset = [
+            name for name in getattr(base, "required", ()) if getattr(target, name, None) is None
+        ]
         if unset:
             raise PluginError(f"{label} does not set {', '.join(unset)}")
+        if isinstance(target, type):
+            _name_after_entry(target, name)
         if getattr(target, "name", name) != name:
             raise PluginError(f"{label} calls itself {target.name!r}")
         return target
@@ -162,6 +171,14 @@ def host() -> PluginHost:
     chosen = os.environ.get("ICLBENCH_PLUGINS")
     only = None if chosen is None else [n.strip() for n in chosen.split(",") if n.strip()]
     return PluginHost(only)
+
+
+def _name_after_entry(target: type[Any], name: str) -> None:
+    """Give a class that neither it nor a base names the name of its entry."""
+    stated = any("name" in vars(base) and base not in _NAMED for base in target.__mro__)
+    if not stated:
+        target.name = name
+        _NAMED.add(target)
 
 
 def _collision(kind: str, name: str, providers: list[Plugin]) -> str:

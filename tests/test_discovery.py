@@ -74,7 +74,11 @@ BROKEN = {
     ),
     "wrong argument": (
         "@hookimpl\ndef iclbench_run_started(spec, model): pass",
-        "'iclbench_run_started'.*'model'",
+        "iclbench_run_started takes 'model', but the hook gives spec",
+    ),
+    "single entry": (
+        "@hookimpl\ndef iclbench_tasks(): return Entry('one', 's', 'm:N')",
+        "iclbench_tasks returned an Entry; return a list of Entry",
     ),
     **{
         f"returns {word}": (offer("iclbench_architectures", entries), reason)

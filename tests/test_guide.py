@@ -129,9 +129,23 @@ def test_the_tutorial_leads_to_a_row_of_one_s_own(package_folder, cli, monkeypat
 @pytest.mark.parametrize("page", ["interfaces", "weights"])
 def test_the_python_of_a_page_works(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    module: dict = {"__name__": page}
+    module: dict = {"__name__": "__main__"}
     for text in blocks(GUIDE / f"{page}.md", "python"):
         exec(compile(text, f"{page}.md", "exec"), module)
+    host.cache_clear()  # a page may add a plugin
+
+
+def test_the_torch_model_of_the_guide_has_the_same_errors_with_and_without_a_record(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    module: dict = {"__name__": "__main__"}
+    for text in blocks(GUIDE / "weights.md", "python")[-2:]:
+        exec(compile(text, "weights.md", "exec"), module)
+    host.cache_clear()  # it has a plugin more now
+    assert module["record"].spec.origin == "loaded"
+    recorded, computed = re.findall(r"\d+\.\d+", capsys.readouterr().out)
+    assert float(recorded) == pytest.approx(float(computed), rel=1e-3)
 
 
 def test_the_conversion_of_the_guide_renames(tmp_path, monkeypatch):

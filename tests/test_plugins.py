@@ -9,10 +9,13 @@ import sys
 import pytest
 from fake_distributions import write_plugin
 from fake_plugins import BASES, RUN, choose_plugins, offer, offer_model, write_odd
+from layout import ROOT
 from support import only_record, run_python
+from test_docs import blocks
 
-from iclbench import Architecture, Entry, Executor, PluginError, UsageError, hookimpl
+from iclbench import Architecture, Entry, Executor, PluginError, Task, UsageError, hookimpl
 from iclbench.plugins import PluginHost, host
+from iclbench_least_squares.fixed import LeastSquares
 
 
 @pytest.mark.parametrize("kind", BASES)
@@ -111,6 +114,16 @@ def test_bad_target_is_an_error_of_its_plugin_when_it_is_used(package_folder, cl
         assert err.count("\n") == 1
 
 
+def test_a_task_without_a_version_is_refused(provide):
+    class Unversioned(LeastSquares):
+        name = "unversioned"
+        version = None
+
+    provide("task", "unversioned", Unversioned)
+    with pytest.raises(PluginError, match=r"'unversioned' of .* does not set version"):
+        host().load("task", "unversioned", Task)
+
+
 def test_bad_executor_is_an_error_of_its_plugin(package_folder):
     entry = "Entry('odd', 'strange', 'json:JSONEncoder')"
     write_plugin(package_folder, "odd", offer("iclbench_executors", entry))
@@ -141,6 +154,13 @@ def test_unknown_chosen_plugin_is_reported_with_the_nearest(sample_plugin, cli, 
     assert err == (
         "iclbench: ICLBENCH_PLUGINS names 'fin', which is not installed; did you mean 'fine'?\n"
     )
+
+
+def test_a_name_that_no_chosen_plugin_provides_is_answered_with_the_choice(cli, monkeypatch):
+    choose_plugins(monkeypatch, "builtins")
+    outcome = cli(*RUN, "--model", "zero")
+    assert outcome.code == 2
+    assert "unknown task 'least-squares'; known: none (ICLBENCH_PLUGINS selects" in outcome.err
 
 
 def test_empty_choice_loads_only_the_harness_s_own(sample_plugin, cli, monkeypatch):
@@ -214,3 +234,30 @@ def test_an_invalid_object_leaves_the_one_that_it_should_replace():
     assert plugins.provider("model", "local-zero")[0].name == "mine"
     plugins.add(Local("other-zero"), "mine")
     assert plugins.provider("model", "other-zero")[0].name == "mine"
+
+
+def test_a_class_without_a_name_has_that_of_its_entry(provide):
+    class Unnamed(Architecture):
+        supports = build = None
+
+    class Derived(Unnamed):
+        pass
+
+    provide("model", "unnamed", Unnamed)
+    provide("model", "derived", Derived)
+    for name in ("unnamed", "derived", "unnamed"):
+        assert host().load("model", name, Architecture).name == name
+
+
+def test_the_readme_s_plugin_conforms_and_is_a_mixer_of_other_models(package_folder, cli):
+    readme = blocks(ROOT / "README.md", "python")
+    (source,) = (text for text in readme if "SequenceArchitecture" in text)
+    write_plugin(package_folder, "decay", source)
+    checked = cli("check", "iclbench-decay")
+    assert (checked.code, "0 failed" in checked.out) == (0, True), checked.out
+    tiny = (*RUN, "--recipe", "smoke", "--out", package_folder / "records")
+    hybrid = ("--model", "hybrid", "--model-args", 'mixers=["decay","transformer"]')
+    looped = ("--model", "looped-transformer", "--model-args", "mixer=decay")
+    for model in (hybrid, looped):
+        outcome = cli(*tiny, *model)
+        assert outcome.code == 0, outcome.err

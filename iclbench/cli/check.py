@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import traceback
 from typing import Annotated
 
 import typer
@@ -23,7 +25,7 @@ def check(
     Every entry is checked: models on a task of each form, tasks, solvers, recipes, suites, metrics,
     graders, executors, trackers, commands, and hooks that observe runs. Tiny runs are recorded and
     verified.
-    Exits with 1 if a check fails.
+    Exits with 1 if a check fails; ICLBENCH_DEBUG=1 shows its traceback.
     """
     sound_host(strict)
     from ..kit.cases import cases_of, run_case
@@ -35,6 +37,8 @@ def check(
         outcomes.append(outcome)
         if not as_json:
             typer.echo(f"{outcome.status:<12} {case.label} ({outcome.text})")
+        if outcome.error is not None and os.environ.get("ICLBENCH_DEBUG"):
+            traceback.print_exception(outcome.error)
     counts = {status: sum(o.status == status for o in outcomes) for status in
               ("ok", "not checked", "failed")}  # fmt: skip
     if as_json:

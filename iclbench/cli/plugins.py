@@ -39,24 +39,25 @@ def plugins(
             {
                 "plugin": p.name,
                 "state": Cell(*(("broken", "broken", "red") if p.problem else ("ok", "ok"))),
+                "distribution": f"{p.distribution} {p.version}",
+                "import": Cell(f"{1000 * p.import_seconds:.1f} ms", p.import_seconds),
+                "module": p.module,
                 "provides": "; ".join(
                     f"{kind} {', '.join(e.name for e in entries)}"
                     for kind, entries in p.entries.items()
                     if entries
                 ),
-                "distribution": f"{p.distribution} {p.version}",
-                "import": Cell(f"{1000 * p.import_seconds:.1f} ms", p.import_seconds),
-                "module": p.module,
             }
             for p in loaded.plugins
         ]
         columns_ = (
             Column("plugin"),
             Column("state"),
-            Column("provides", fit="wrap"),
             Column("distribution", importance=1),
             Column("import", right=True, importance=2),
             Column("module", extra=True),
+            # The last one, so that a long list widens no other line.
+            Column("provides", fit="wrap"),
         )
         show_table(Table(columns_, rows), output)
         for problem in loaded.problems if style == "table" else ():

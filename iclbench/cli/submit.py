@@ -54,7 +54,8 @@ def submit(
         raise UsageError(f"{existing} is a file: records can't be copied into it")
     accepted, refused = examine_all(paths, store, device)
     typer.echo(summary(accepted, refused), nl=False)
-    for reason in refused:
+    # On a terminal the summary has said it; where it goes to a file, errors still have to be seen.
+    for reason in [] if sys.stdout.isatty() else refused:
         report(f"error: {reason}")
     if accepted and not check:
         require_writable(store.folder)

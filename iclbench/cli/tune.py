@@ -109,9 +109,12 @@ def _planned(plans: Mapping[str, Plan], settings: Settings, search: SearchSettin
     """The trials of each plan, and what they would cost."""
     from ..display.trials import planned_table
     from ..sweeps.tuning.search import planned_trials
+    from ..sweeps.tuning.space import search_space
 
     return [
-        planned_table(name, plan, planned_trials(plan, settings, search))
+        planned_table(
+            name, plan, planned_trials(plan, settings, search), search_space(plan, search.space)
+        )
         for name, plan in plans.items()
     ]
 

@@ -14,6 +14,7 @@ from ..leaderboards.floor import Floor, floor_of
 from ..leaderboards.labels import labels_of
 from ..leaderboards.row import Row
 from .latex import comment
+from .records import bounds_legend
 from .shifts import shift_matrix
 from .table import AS_TABLE, Cell, Column, Output, Table, joined
 from .terminal import print_text, write_table
@@ -119,13 +120,16 @@ def _by_name(output: Output) -> Output:
 
 def legend(boards: Sequence[Board]) -> list[str]:
     """What the marks and columns in the tables of these boards mean."""
-    bounds = {row.bounds.kind for board in boards for row in board.rows}
+    rows = [row for board in boards for row in board.rows]
+    marks = "".join(
+        formats.bounds_mark(row.bounds, row.seeds) + formats.ONE_SEED * row.one_seed_above
+        for row in rows
+    )
     parts = [f"{formats.LEGEND}."]
     parts += [formats.DIGITS] if any(board.has_digits for board in boards) else []
-    is_held_out = any(row.held_out for board in boards for row in board.rows)
+    is_held_out = any(row.held_out for row in rows)
     parts += [formats.HELD_OUT] if is_held_out else []
-    parts += [] if bounds <= {None, "seeds and prompts"} else [f"{formats.BOUNDS_LEGEND}."]
-    return parts
+    return parts + bounds_legend(marks)
 
 
 def _floor_line(floor: Floor, ranking: Ranking) -> Line:

@@ -76,7 +76,8 @@ def _model(plugins: PluginHost, name: str) -> Iterator[Part]:
         ]
     if tasks:
         yield f"With default arguments it runs on {', '.join(tasks)}."
-    yield f"$ iclbench run --model {name} --task {tasks[0] if tasks else 'TASK'}"
+    command = f"$ iclbench run --model {name} --task {tasks[0] if tasks else 'TASK'}"
+    yield command + _required(target.Config, "--model-args")
 
 
 def _state(target: type[Architecture]) -> Iterator[str]:
@@ -113,7 +114,7 @@ def _task(plugins: PluginHost, name: str) -> Iterator[Part]:
         columns = (Column("recipe"), Column("training", fit="wrap"), Column("sets", fit="wrap"))
         title = "Recipes of this task (iclbench describe recipe NAME)"
         yield Table(columns, rows, title=title)
-    yield f"$ iclbench run --model MODEL --task {name}"
+    yield f"$ iclbench run --model MODEL --task {name}" + _required(target.Config, "--task-args")
 
 
 def _facts(task: Task[Any]) -> Iterator[tuple[str, str]]:
@@ -252,6 +253,12 @@ def _plugin(plugin: Plugin) -> Iterator[Part]:
 def _arguments(config: Any, option: str) -> Iterator[Part]:
     if config.model_fields:
         yield arguments_table(config, f"Arguments ({option} NAME=VALUE,…)")
+
+
+def _required(config: Any, option: str) -> str:
+    """The part of a command that gives the arguments without a default; empty if all have one."""
+    names = [name for name, field in config.model_fields.items() if field.is_required()]
+    return f" {option} {','.join(f'{name}=VALUE' for name in names)}" if names else ""
 
 
 PAGES: dict[str, Callable[[PluginHost, str], Iterator[Part]]] = {

@@ -80,7 +80,16 @@ def metrics_table(record: Record) -> Table:
         *(Column(name, right=True, extra=True) for name in ("digits low", "digits high")),
         *(Column(name, right=True, extra=True) for name in ("low", "high")),
     )
-    return Table(columns, lines, notes=(DIGITS, f"{BOUNDS_LEGEND}."))
+    marks = "".join(
+        str(line.get(f"interval of {of}")) for line in lines for of in ("digits", "mean")
+    )
+    return Table(columns, lines, notes=(DIGITS, *bounds_legend(marks)))
+
+
+def bounds_legend(marks: str) -> list[str]:
+    """The legend of those marks of intervals that occur in `marks`; empty if none does."""
+    parts = [part for part in BOUNDS_LEGEND.split(" · ") if part[0] in marks]
+    return [f"{' · '.join(parts)}."] if parts else []
 
 
 def _metric(record: Record, name: str, s: Statistics, seeds: int) -> Line:

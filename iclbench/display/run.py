@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..api.config import parse_config
+from ..api.errors import UsageError
 from ..api.record import Record
 from ..api.spec import RunSpec
 from ..plugins import host
@@ -67,11 +68,7 @@ def run(
     Raises UsageError for a request that can't be run and RunError for a run that failed.
     """
     given = locals()
-    requested = {name: given[name] for name in RunSpec.model_fields if given[name] is not None}
-    for name in ("weights", "init"):
-        if name in requested:
-            requested[name] = str(requested[name])
-    plan = resolve(parse_config(RunSpec, requested, "run"))
+    plan = resolve(_request(given))
     settings = Settings(**{f.name: given[f.name] for f in fields(Settings)} | {"out": Path(out)})
     with ExitStack() as stack:
         if progress or (progress is None and (in_notebook() or on_terminal())):
@@ -79,3 +76,17 @@ def run(
             host().observe(display, "progress")
             stack.callback(host().forget, display)
         return run_plans([plan], settings)[0]
+
+
+def _request(given: Mapping[str, Any]) -> RunSpec:
+    """What is to be run; raises UsageError for a module in place of a model's name."""
+    if not isinstance(given["model"], str):
+        raise UsageError(
+            f"model is a {type(given['model']).__name__}, not the name of a model; "
+            'docs/guide/weights.md, "Your own torch model", shows how to run a module'
+        )
+    requested = {name: given[name] for name in RunSpec.model_fields if given[name] is not None}
+    for name in ("weights", "init"):
+        if name in requested:
+            requested[name] = str(requested[name])
+    return parse_config(RunSpec, requested, "run")

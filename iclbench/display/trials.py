@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..api.tuning import TuningDocument
+from ..api.tuning import SearchSpace, TuningDocument
 from ..console import counted
 from ..runs.plan import Plan
 from ..runs.suites import budgets_of, in_words
@@ -13,8 +13,10 @@ from ..sweeps.tuning.search import PlannedTrial
 from .table import Cell, Column, Table
 
 
-def planned_table(name: str, plan: Plan, trials: Sequence[PlannedTrial]) -> Table:
-    """A line per trial: its arguments, and whether it has a record, is to run, or can't.
+def planned_table(
+    name: str, plan: Plan, trials: Sequence[PlannedTrial], space: SearchSpace
+) -> Table:
+    """A line per trial of `space`: its arguments, and whether it has a record, is to run, or can't.
 
     `name` says whose they are: the model and its board.
     """
@@ -27,7 +29,8 @@ def planned_table(name: str, plan: Plan, trials: Sequence[PlannedTrial]) -> Tabl
     columns = (*_columns(arguments), Column("does", fit="wrap", importance=1))
     title = f"{name}, {counted(len(trials), 'trial')}: {_cost(trials)}"
     note = "Nothing has been run. To start, leave out --dry-run."
-    return Table(columns, rows, title=title, notes=[note])
+    tried = [(trial.point.model_args, trial.point.recipe_args) for trial in trials]
+    return Table(columns, rows, title=title, notes=[*_untried(space, tried), note])
 
 
 def finished_table(name: str, document: TuningDocument, notes: Sequence[str]) -> Table:
@@ -48,13 +51,43 @@ def finished_table(name: str, document: TuningDocument, notes: Sequence[str]) ->
     columns = _finished_columns(
         document.ranking.statistic, _arguments(t.model_args for t in ordered)
     )
-    return Table(columns, rows, title=title, notes=notes)
+    tried = [(trial.model_args, trial.recipe_args) for trial in ordered]
+    return Table(columns, rows, title=title, notes=[*_untried(document.space, tried), *notes])
 
 
 def expected_table(trials: Iterable[PlannedTrial]) -> Table:
     """`finished_table` before its trials have run: its columns."""
     arguments = _arguments(trial.point.model_args for trial in trials)
     return Table(_finished_columns("score", arguments), [])
+
+
+def _untried(
+    space: SearchSpace, trials: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]
+) -> list[str]:
+    """A note on values of the space that no trial has, if there are any.
+
+    Trials of one program share a shape: they differ in learning rate and initial scale alone.
+    """
+    values = {
+        **space.model_args,
+        "optimizer": tuple(choice.name for choice in space.optimizers),
+        "schedule": space.schedules,
+    }
+    tried = [{name: {**a, **b}[name] for name in values} for a, b in trials]
+    untried = {
+        name: [value for value in choices if value not in [one[name] for one in tried]]
+        for name, choices in values.items()
+    }
+    listed = "; ".join(
+        f"{name}={', '.join(map(str, left))}" for name, left in untried.items() if left
+    )
+    if not listed:
+        return []
+    shapes = len({repr(one) for one in tried})
+    return [
+        f"Not tried: {listed}. {counted(len(tried), 'trial')} have {counted(shapes, 'shape')} "
+        "(up to four share one); to try more, raise --trials."
+    ]
 
 
 def _arguments(of_trials: Iterable[Mapping[str, Any]]) -> list[str]:

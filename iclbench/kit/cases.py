@@ -42,6 +42,8 @@ class CaseResult:
     status: Status
     text: str
     seconds: float
+    #: What the check raised, with its traceback; None unless it failed.
+    error: BaseException | None = None
 
 
 def plugins_of(package: str) -> list[Plugin]:
@@ -73,13 +75,14 @@ def run_case(case: Case) -> CaseResult:
     """Run a check; only Ctrl-C passes."""
     started = time.perf_counter()
     status: Status = "failed"
+    failure: BaseException | None = None
     try:
         status, text = "ok", case.check()
     except NotCheckedError as reason:
         status, text = "not checked", str(reason)
     except PLUGIN_FAILURES as error:
-        text = reason_of(error)
-    return CaseResult(case, status, text, time.perf_counter() - started)
+        text, failure = reason_of(error), error
+    return CaseResult(case, status, text, time.perf_counter() - started, failure)
 
 
 def check_plugin(package: str) -> list[CaseResult]:

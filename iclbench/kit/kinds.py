@@ -6,19 +6,20 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
-from ..api.architecture import Architecture
+from ..api.architecture import Architecture, Solver
 from ..api.asked import Asked
 from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..api.executor import Executor
 from ..api.grader import Grader
 from ..api.metric import Metric
+from ..api.prompts import Target
 from ..api.recipe import Recipe
 from ..api.task import Task
 from ..api.tracker import Tracker
 from ..plugins import host
-from ..runs.checks import check_architecture, check_task, expect
+from ..runs.checks import check_architecture, expect
 from ..runs.suites import find_suite
 from ..runs.tracking import tracking
 from ..sweeps.conformance import check_executor
@@ -31,6 +32,8 @@ from .parts import (
     check_recipe,
     check_suite,
 )
+from .recipes import check_recipe_args
+from .tasks import check_task
 from .trials import (
     STEPS,
     Checks,
@@ -89,9 +92,14 @@ def _model(kind: str, name: str) -> Checks:
         record = tiny_run(architecture, task.name)
         return f"{record.spec.origin}, on {task.name}; its record verifies"
 
+    def recipes() -> str:
+        return check_recipe_args(_load(kind, name, Architecture), _distribution(kind, name))
+
     yield "arguments", arguments
     yield "module", module
     yield "run", training
+    if not issubclass(_load(kind, name, Architecture), Solver | Asked):
+        yield "recipes", recipes
     for weights in _load(kind, name, Architecture).constructions:
         yield f"weights {weights}", partial(_construction, name, weights)
 
@@ -124,7 +132,10 @@ def _task(kind: str, name: str) -> Checks:
         task = _task_of(name)
         check_task(task)
         check_declared(task)
-        return f"version {task.version}, floor: {task.floor_kind}"
+        text = f"version {task.version}, floor: {task.floor_kind}"
+        if task.signature.target in get_args(Target):
+            return text
+        return f"{text}; no shipped solver answers its target {task.signature.target!r}"
 
     def training() -> str:
         model = next(models_for(_task_of(name), _distribution(kind, name)), None)

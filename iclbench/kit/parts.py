@@ -1,7 +1,7 @@
 """Conformance checks of metrics, graders, recipes, suites, commands, configurations and texts.
 
-Those of architectures and tasks are in `runs.checks`, that of executors in `sweeps.conformance`.
-Each raises ConformanceError.
+Those of architectures are in `runs.checks`, that of tasks in `kit.tasks`, that of executors in
+`sweeps.conformance`. Each raises ConformanceError.
 """
 
 from __future__ import annotations

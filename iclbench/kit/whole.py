@@ -7,19 +7,14 @@ import subprocess
 import sys
 from functools import partial
 
-from .. import hookspecs
-from ..discovery import CATALOG_HOOKS, Plugin
+from ..discovery import CATALOG_HOOKS, HOOKS, Plugin
 from ..leaderboards.descriptions import about_path
 from ..plugins import host
 from ..runs.checks import expect
 from .parts import check_about
 from .trials import Checks, tiny_run, trainable
 
-RUN_HOOKS = tuple(
-    name
-    for name in vars(hookspecs)
-    if name.startswith("iclbench_") and name not in CATALOG_HOOKS.values()
-)
+RUN_HOOKS = tuple(name for name in HOOKS if name not in CATALOG_HOOKS.values())
 
 
 def checks_of_plugin(plugin: Plugin) -> Checks:

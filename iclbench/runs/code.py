@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ..api.errors import PluginError
 from ..api.record import PluginReference, Record
-from ..discovery import HERE, source_digest
+from ..discovery import HERE
+from ..files import source_digest
 from ..plugins import host
 
 #: The name of the harness among a record's plugins.

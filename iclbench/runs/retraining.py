@@ -97,13 +97,13 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
         here = environment(device)
         measured = measure(plan, ready.models, device)
     assert ready.training is not None
-    is_same_platform = _platform(record.environment, record.training) == _platform(
-        here, ready.training
-    )
+    before = _platform(record.environment, record.training)
+    differing = [name for name, value in _platform(here, ready.training).items()
+                 if value != before[name]]  # fmt: skip
     same_bits = _same_bits(path, record, ready.models)
     changed = other_code(record)
     required = device.type == "cpu" and not changed
-    exactly = is_same_platform and (same_bits or required)
+    exactly = not differing and (same_bits or required)
     if exactly:
         checks = list(_compare_exactly(record, ready, same_bits))
     else:
@@ -125,8 +125,11 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
         plugins=checking_code(record),
     )
     by = f" by other code ({', '.join(changed)})" if changed else ""
+    cause = f" (not the same {', '.join(differing)})" if differing else ""
     outcome = f"trained again{by}: " + (
-        "the weights have the same bits" if same_bits else f"with other rounding; {tolerance}"
+        "the weights have the same bits"
+        if same_bits
+        else f"with other rounding{cause}; {tolerance}"
     )
     return Retraining(checks, _proved(record, proof, ready, measured.seconds), outcome)
 
@@ -180,11 +183,11 @@ def _train(plan: Plan, training: TrainingReport, device: torch.device) -> ReadyM
     return ready
 
 
-def _platform(place: Environment, training: TrainingReport) -> tuple[object, ...]:
-    """What decides the bits of a training besides its code."""
-    versions = [place.versions.get(name) for name in ("python", "torch", "numpy")]
-    program = (training.engine, training.replicas)
-    return (place.device, place.processor, place.threads, *versions, *program)
+def _platform(place: Environment, training: TrainingReport) -> dict[str, object]:
+    """What decides the bits of a training besides its code, by name."""
+    where = {name: getattr(place, name) for name in ("device", "processor", "threads")}
+    versions = {name: place.versions.get(name) for name in ("python", "torch", "numpy")}
+    return where | versions | {"program": training.engine, "number of replicas": training.replicas}
 
 
 def _weights(path: Path, record: Record) -> States:

@@ -51,9 +51,10 @@ def verify(path: str | Path, device: str = "auto") -> list[Check]:
     """Compute every fact of a record again that is not about the past, and compare.
 
     Solvers and constructions are built again; trained and loaded models come from the weights
-    beside the record. Nothing is measured where a fact that needs no measuring differs. Raises
-    RecordError when the record or its files are damaged or contradict each other, and PluginError
-    when a plugin is missing.
+    beside the record. Nothing is measured where a fact that needs no measuring differs. `path` is
+    one record; `RecordStore(folder).paths()` are those of a folder. Raises RecordError when the
+    record or its files are damaged or contradict each other, and PluginError when a plugin is
+    missing.
     """
     path = Path(path)
     record = read_record(path)

@@ -36,6 +36,15 @@ def test_a_failed_check_is_exit_code_1(cli, package_folder):
     assert "has no attribute 'shout'" in row["text"]
 
 
+def test_the_traceback_of_a_failed_check_is_shown_on_request(cli, package_folder, monkeypatch):
+    write_plugin(package_folder, "said", COMMANDS.format(target="said_plugin:shout"))
+    assert "Traceback" not in cli("check", "said").err
+    monkeypatch.setenv("ICLBENCH_DEBUG", "1")
+    outcome = cli("check", "said")
+    assert outcome.err.startswith("Traceback")
+    assert "failed       command say: help" in outcome.out
+
+
 def test_an_unknown_package(cli, package_folder):
     outcome = cli("check", "iclbenchh")
     assert (outcome.code, outcome.out) == (2, "")

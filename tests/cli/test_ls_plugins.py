@@ -50,3 +50,8 @@ def test_a_format_that_would_be_ignored_is_refused(cli, arguments):
     outcome = cli(*arguments)
     assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
     assert "--json" in outcome.err
+
+
+def test_a_plugin_with_many_entries_widens_no_other_line(cli):
+    _, _, *rows = cli("plugins").out.splitlines()
+    assert sum(len(row) > 250 for row in rows) <= 1

@@ -96,7 +96,7 @@ def test_without_a_terminal_tables_have_every_column(boards, capsys):
     assert "mean error" in text
     assert "not shown" not in text
     assert "    iclbench run --model zero" in text
-    assert text.rstrip().endswith("heavy tail.")
+    assert text.rstrip().endswith("16 in float64.")
 
 
 def test_columns_and_order_can_be_chosen(board, capsys):
@@ -148,9 +148,9 @@ def test_an_overview_has_a_line_for_each_board(boards):
 def test_the_legend_explains_the_marks_that_occur(board):
     text = "\n".join(legend([board]))
     assert "−log₁₀ of the absolute error" in text
-    assert ("† one seed" in text) == any(
-        row.bounds.kind != "seeds and prompts" for row in board.rows
-    )
+    shown = "".join(cell_of(c).text for row in board_table(board).rows for c in row.values())
+    for mark, meaning in (("†", "† one seed"), ("‡", "‡ range"), ("~", "~ unreliable")):
+        assert (meaning in text) == (mark in shown)
     assert np.isfinite(board.floor.score)
 
 

@@ -6,6 +6,7 @@ import inspect
 
 import numpy as np
 import pytest
+import torch
 
 import iclbench
 from iclbench import RecordError, RunSpec, UsageError, compare, leaderboard, run
@@ -159,3 +160,8 @@ def test_a_notebook_shows_records_and_boards(folder, trained):
     html = boards._repr_html_()
     assert html.count("<table") == len(boards)
     assert "<td>transformer</td>" in html
+
+
+def test_a_module_in_place_of_a_name_is_answered_with_the_page_on_it():
+    with pytest.raises(UsageError, match=r"model is a Linear, not the name .*guide/weights\.md"):
+        run(torch.nn.Linear(2, 1), "least-squares")

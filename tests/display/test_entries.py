@@ -57,6 +57,11 @@ def test_arguments_have_a_value_a_default_and_a_meaning(cli):
     assert re.search(r"^paper +1,000,000 steps × 256 prompts", task, re.M)
 
 
+def test_the_command_of_a_model_gives_what_has_no_default(cli):
+    last = cli("describe", "discrete-mmse").out.splitlines()[-1]
+    assert last == "$ iclbench run --model discrete-mmse --task TASK --model-args tasks=VALUE"
+
+
 def test_constructions_are_described_with_their_arguments(cli):
     text = cli("describe", "baseconv").out
     assert "--weights gd-causal: T steps of gradient descent" in text

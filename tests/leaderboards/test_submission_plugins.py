@@ -43,3 +43,11 @@ def test_a_plugin_that_exits_after_its_record_held_stops_no_other(
     assert outcome.code == 2
     assert "SystemExit: 0" in outcome.err
     assert [path.name[:5] for path in (tmp_path / "boards").rglob("*/*/*.json")] == ["zero-"]
+
+
+def test_a_terminal_shows_a_refusal_once(cli, results, tmp_path, monkeypatch):
+    monkeypatch.setattr(Averaging, "build", leave)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    outcome = cli("submit", results, "--check", "--to", tmp_path / "boards")
+    assert (outcome.code, outcome.err) == (2, "")
+    assert outcome.out.count("SystemExit: 0") == 1

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from iclbench import SequenceModel, Signature, UsageError, load_task
+from iclbench.kit.tasks import check_task
 from iclbench.runs.causality import reads_ahead, require_causal
-from iclbench.runs.checks import ConformanceError, check_task
+from iclbench.runs.checks import ConformanceError
 from iclbench_transformer.architecture import Transformer
 
 STORIES = load_task("stories", length=12, beginning=4, endings=0)

@@ -173,6 +173,14 @@ def test_a_sound_record_from_elsewhere_is_proved_within_the_tolerance(records):
     assert not outcome.record.proof.same_bits
     assert outcome.record.proof.tolerance in outcome.outcome
     assert outcome.record.environment.processor == "arm64 NEON"
+    assert "with other rounding (not the same processor); first losses" in outcome.outcome
+
+
+def test_a_cell_of_a_larger_group_is_proved_within_the_tolerance(records):
+    """A sweep trains several cells as one program, which rounds differently."""
+    path = edit_training(replicas=12)(records)
+    outcome = retrain(with_other_rounding(path))
+    assert "with other rounding (not the same number of replicas); " in outcome.outcome
 
 
 def test_training_again_starts_from_no_other_file_of_the_same_name(tmp_path):

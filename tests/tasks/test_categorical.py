@@ -12,7 +12,7 @@ from torch import nn
 from iclbench import EvaluationContext, TrainingRandom, UsageError, run, training_batch
 from iclbench.api.config import parse_config
 from iclbench.api.random import torch_generator
-from iclbench.runs.checks import check_task
+from iclbench.kit.tasks import check_task
 from iclbench.runs.evaluate import evaluate, floor
 from iclbench_categorical.anchors import Anchors
 from iclbench_categorical.calibration import Calibration

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from iclbench import EvaluationContext, load_task, run
-from iclbench.runs.checks import check_task
+from iclbench.kit.tasks import check_task
 
 CONTEXT = EvaluationContext(torch.device("cpu"), torch.Generator(), None, 7)
 NAMES = ("least-squares-features", "gradient", "gradient-steps")

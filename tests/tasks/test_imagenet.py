@@ -12,7 +12,7 @@ from imagenet_support import CPU, SMALL, make_folder, make_task
 from wheel_support import wheel_files
 
 from iclbench import run, training_batch
-from iclbench.runs.checks import check_task
+from iclbench.kit.tasks import check_task
 from iclbench_imagenet.covariates import Covariates
 from iclbench_imagenet.picking import without_replacement
 from iclbench_imagenet.store import FILE, read_features

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from iclbench import UsageError, load_task, training_batch
 from iclbench.api.config import parse_config
-from iclbench.runs.checks import check_task
+from iclbench.kit.tasks import check_task
 from iclbench.runs.evaluate import floor
 from iclbench.runs.statistics import summarize
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares

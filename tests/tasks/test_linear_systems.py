@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from iclbench import EvaluationContext, UsageError, training_batch
 from iclbench.api.config import parse_config
-from iclbench.runs.checks import check_task
+from iclbench.kit.tasks import check_task
 from iclbench.runs.evaluate import evaluate, floor
 from iclbench_linear_systems.config import LinearSystemConfig
 from iclbench_linear_systems.spectra import eigenvalues, symmetric

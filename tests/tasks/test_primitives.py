@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iclbench import UsageError, load_task
-from iclbench.runs.checks import check_task
+from iclbench.kit.tasks import check_task
 
 NAMES = ("read", "affine", "multiply", "square")
 

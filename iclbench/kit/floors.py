@@ -1,0 +1,58 @@
+"""Whether a task's floor is there, and is no worse than chance."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import torch
+
+from ..api.evaluation import EvaluationContext
+from ..api.floor import FloorKind
+from ..api.random import torch_generator
+from ..api.task import Task
+from ..runs.checks import expect
+
+#: Prompts on which a floor and chance are compared.
+PROMPTS = 64
+#: A mean difference of this many standard errors is significant, also where it has heavy tails.
+SIGNIFICANT = 4.0
+#: Equal values may differ by this much.
+ROUNDING = 1e-9
+
+
+def check_floor(task: Task[Any], n: int = PROMPTS) -> None:
+    """Raise ConformanceError for a floor that is missing, or significantly worse than chance."""
+    kind, metric = task.floor_kind, task.primary.metric
+    kinds = get_args(FloorKind)
+    expect(kind in kinds, f"floor_kind is {kind!r}, not one of {', '.join(kinds)}")
+    context = EvaluationContext(torch.device("cpu"), torch_generator("cpu", "conformance"))
+    batches = task.evaluation_batches(n, 0, torch.float64)
+    floors = [task.floor(batch, context) for batch in batches]
+    if not all(metric in values for values in floors):
+        expect(
+            kind == "none",
+            f"floor_kind is {kind!r}, but neither reference() nor floor() gives {metric}",
+        )
+        return
+    best = torch.cat([_per_prompt(values[metric]) for values in floors])
+    chance = torch.cat(
+        [
+            _per_prompt(task.chance(batch)[metric])[: len(values[metric])]
+            for values, batch in zip(floors, batches, strict=True)
+        ]
+    )
+    worse = best - chance if task.primary.better == "lower" else chance - best
+    known = worse.isfinite()
+    best, chance, worse = best[known], chance[known], worse[known]
+    if len(worse) > 1:
+        error = float(worse.std()) / len(worse) ** 0.5
+        expect(
+            float(worse.mean()) <= max(SIGNIFICANT * error, ROUNDING),
+            f"the floor is worse than chance: its mean {metric} is {float(best.mean()):.3g}, "
+            f"that of chance {float(chance.mean()):.3g}",
+        )
+
+
+def _per_prompt(values: torch.Tensor) -> torch.Tensor:
+    """Values (B,); those of a metric with an axis are averaged."""
+    return values.nanmean(dim=1) if values.ndim > 1 else values

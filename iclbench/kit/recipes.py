@@ -1,0 +1,82 @@
+"""Whether a model takes the arguments that recipes of tasks set by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..api.architecture import Architecture
+from ..api.config import Config, parse_config
+from ..api.errors import UsageError, reason_of
+from ..api.recipe import Recipe
+from ..api.task import Task
+from ..plugins import host
+from ..runs.checks import expect
+from ..runs.code import HARNESS
+from .trials import all_tasks, small_config
+
+
+def check_recipe_args(architecture: type[Architecture], of: str = "") -> str:
+    """Raise ConformanceError for a recipe whose arguments the model refuses; say what was tried.
+
+    A recipe's `model_args` reach every model that has arguments of these names, so an argument
+    with another meaning makes a run fail that sets none. Tried are the recipes of the harness and
+    of the distribution `of`, on the tasks that the model supports.
+    """
+    config, tried = small_config(architecture), 0
+    for label, recipe in _recipes(architecture, config, of):
+        values = {
+            name: value
+            for name, value in recipe.model_args.items()
+            if name in architecture.Config.model_fields
+        }
+        problem = _refusal(architecture.Config, values)
+        expect(problem is None, f"{label} sets {problem}")
+        tried += 1
+    return f"the arguments that {tried} recipes set"
+
+
+def _recipes(
+    architecture: type[Architecture], config: Config, of: str
+) -> Iterator[tuple[str, Recipe]]:
+    """Every recipe that may train the model, with its name in messages."""
+    near = {HARNESS, of}
+    for plugin, entry in host().entries("recipe"):
+        if plugin.distribution in near:
+            yield f"recipe {entry.name}", host().load("recipe", entry.name, Recipe)
+    for task in all_tasks(of):
+        if host().provider("task", task.name)[0].distribution in near and _supports(
+            architecture, task, config
+        ):
+            for name, recipe in task.recipes.items():
+                yield f"recipe {name} of {task.name}", recipe
+
+
+def _supports(architecture: type[Architecture], task: Task[Any], config: Config) -> bool:
+    return architecture().supports(task.signature, config) is None
+
+
+def _refusal(config: type[Config], values: Mapping[str, Any]) -> str | None:
+    """Which of a recipe's arguments are refused together, and why, or None."""
+    reason = _reason(config, values)
+    if reason is None:
+        return None
+    # One that is refused for itself is the clash; others may only fit together.
+    for name, value in values.items():
+        alone = _reason(config, {name: value})
+        if alone == reason:
+            values = {name: value}
+            break
+    shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
+    return (
+        f"{shown}, which {config.__name__} refuses ({reason}); rename the argument, "
+        "or let it take this value"
+    )
+
+
+def _reason(config: type[Config], values: Mapping[str, Any]) -> str | None:
+    try:
+        parse_config(config, values, "model")
+    except UsageError as error:
+        return reason_of(error).removeprefix("model: ")
+    return None

@@ -1,0 +1,95 @@
+"""Tasks that break a promise are caught."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from iclbench import ConformanceError
+from iclbench.kit.tasks import check_task
+from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+
+
+class DrawsElsewhere(LeastSquares):
+    def arrange(self, draws):
+        batch = super().arrange(draws)
+        return batch._replace(target=batch.target + torch.rand(()))
+
+
+class Imprecise(LeastSquares):
+    def exact_answer(self, batch):
+        return super().exact_answer(batch).float()
+
+
+class Unsteady(LeastSquares):
+    def exact_answer(self, batch):
+        answer = super().exact_answer(batch)
+        return answer * (1 + 1e-12 * torch.rand(()).double())
+
+
+class Inexact(LeastSquares):
+    def exact_answer(self, batch):
+        return super().exact_answer(batch) * (1 + 1e-6)
+
+
+class Undescribed(LeastSquares):
+    floor_summary = ""
+
+
+class Helpless(LeastSquares):
+    def chance(self, batch):
+        return self.metrics(batch.target * torch.nan, batch)
+
+
+class RoundsTargets(LeastSquares):
+    def evaluation_batches(self, n, seed, dtype):
+        batches = super().evaluation_batches(n, seed, dtype)
+        return [batch._replace(target=batch.target.to(dtype)) for batch in batches]
+
+
+class HasNoPrefixProperty(LeastSquares):
+    def evaluation_draws(self, n, seed):
+        return {name: v[::-1] for name, v in super().evaluation_draws(n, seed).items()}
+
+
+class MixesRows(LeastSquares):
+    """Arranges prompts that depend on the others."""
+
+    def arrange(self, draws):
+        return super().arrange({**draws, "x": draws["x"] - draws["x"].mean(dim=0)})
+
+
+class KnowsOneReplica(LeastSquares):
+    def training_batches(self, batches, size, generators, dtype):
+        (generator,) = generators
+        return super().training_batches(batches, size, [generator], dtype)
+
+
+class DrawsTwice(LeastSquares):
+    def draw(self, random):
+        return {**super().draw(random), "w": random.normal("x", self.config.dim, 1)}
+
+
+@pytest.mark.parametrize(
+    ("task", "reason"),
+    [
+        (DrawsElsewhere, "more than the generator"),
+        (RoundsTargets, "must stay float64"),
+        (HasNoPrefixProperty, "first prompts"),
+        (MixesRows, "replicas beside it"),
+        (KnowsOneReplica, "3 replicas at once"),
+        (Imprecise, "must be float64 of shape"),
+        (Unsteady, "differs between two calls"),
+        (Inexact, "further from the target"),
+        (Undescribed, "must say what the floor is"),
+        (Helpless, "finite values"),
+    ],
+)
+def test_a_task_that_breaks_its_promise_is_caught(task, reason):
+    with pytest.raises(ConformanceError, match=reason):
+        check_task(task(FixedConfig()))
+
+
+def test_a_quantity_that_is_drawn_twice_is_caught():
+    with pytest.raises(ValueError, match="'x' twice"):
+        check_task(DrawsTwice(FixedConfig()))
