@@ -7,7 +7,7 @@ from typing import Any
 
 from ..api.ranking import Ranking
 from ..api.record import Record
-from ..leaderboards import formats
+from ..leaderboards import formats, held_out
 from ..leaderboards.board import Board
 from ..leaderboards.board_names import board_names
 from ..leaderboards.floor import Floor, floor_of
@@ -127,9 +127,7 @@ def legend(boards: Sequence[Board]) -> list[str]:
     )
     parts = [f"{formats.LEGEND}."]
     parts += [formats.DIGITS] if any(board.has_digits for board in boards) else []
-    is_held_out = any(row.held_out for row in rows)
-    parts += [formats.HELD_OUT] if is_held_out else []
-    return parts + bounds_legend(marks)
+    return [*parts, *held_out.legend(boards), *bounds_legend(marks)]
 
 
 def _floor_line(floor: Floor, ranking: Ranking) -> Line:

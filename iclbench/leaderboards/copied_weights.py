@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from torch import Tensor
-
 from ..api.errors import PLUGIN_FAILURES, RecordError
 from ..api.record import Record
-from ..runs.objects import Objects
+from ..runs.facts import recompute
 from ..runs.store import RecordStore, read_record
-from ..runs.weights_facts import are_alike, trained_states
-from ..training.checkpoints import load_weights
+from ..runs.weights_facts import Trained, are_copies, trained_models
 from .board import comparable_facts
 
 
@@ -21,21 +18,20 @@ def require_own_weights(path: Path, record: Record, others: Iterable[tuple[Path,
 
     Two trainings that start from one construction may end near it, so they are not compared.
     """
-    if record.weights_file is None or record.spec.init is not None:
+    if not _was_trained_alone(record):
         return
-    facts, own = comparable_facts(record), _states(path, record)
+    facts, own = comparable_facts(record), _trained(path, record)
     for other_path, other in others:
-        if (
-            other.id == record.id
-            or other.weights_file is None
-            or other.spec.init is not None
-            or other.spec.model != record.spec.model
-            or comparable_facts(other) != facts
-        ):
+        is_other = other.id != record.id and other.spec.model == record.spec.model
+        if not is_other or not _was_trained_alone(other) or comparable_facts(other) != facts:
             continue
-        published = _states(other_path, other)
-        if any(are_alike(state, known) for state in own for known in published):
+        known = _trained(other_path, other)
+        if any(are_copies(model, copy) for model in own for copy in known):
             raise RecordError(f"{path}: its weights are those of {other_path}")
+
+
+def _was_trained_alone(record: Record) -> bool:
+    return record.weights_file is not None and record.spec.init is None
 
 
 def published_of_task(record: Record, store: RecordStore) -> Iterator[tuple[Path, Record]]:
@@ -48,7 +44,7 @@ def published_of_task(record: Record, store: RecordStore) -> Iterator[tuple[Path
                 continue  # an unsound record has no row
 
 
-def _states(path: Path, record: Record) -> list[dict[str, Tensor]]:
-    assert record.weights_file is not None
-    weights = load_weights(Objects.beside(path).sound_path(record.weights_file))
-    return [state for _, state in trained_states(weights.states, record.spec.freeze)]
+def _trained(path: Path, record: Record) -> list[Trained]:
+    now = recompute(path, record)
+    assert now.weights is not None
+    return trained_models(now.plan, now.weights.states, record.spec.origin == "loaded")

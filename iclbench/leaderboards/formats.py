@@ -12,7 +12,6 @@ from typing import Any
 from ..api.ranking import Ranking
 from ..api.record import Record
 from ..console import counted
-from ..runs.heldout import HELD_OUT_SIGNIFICANCE
 from .ranking import Difference
 from .row import Bounds, Row
 
@@ -38,11 +37,6 @@ DIGITS = "Digits are −log₁₀ of the absolute error: at most about 7 in floa
 DIGITS_OF_ERROR = (
     "Digits are −log₁₀ of an answer's error, or half of −log₁₀ of a squared error: at most about 7 "
     "in float32, 16 in float64."
-)
-
-HELD_OUT = (
-    "Held out: the same weights on prompts whose seed was drawn after the submission; `differs` "
-    f"marks p < {HELD_OUT_SIGNIFICANCE:g}, by Welch's test."
 )
 
 #: A row that used so much more or less of its track's budget says so.

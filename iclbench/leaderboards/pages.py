@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..api.record import PluginReference
-from . import formats
+from . import formats, held_out
 from .board import Board
 from .cited import Cited
 from .escaping import markdown
@@ -36,8 +36,7 @@ def task_page(task: str, boards: Sequence[Board], cited: Sequence[Cited] = ()) -
         "prompts per step. *Wall time* is of the training of all seeds, on a machine that may have "
         "had other work, or of the evaluation where nothing was trained.",
     ]
-    if any(row.held_out for board in boards for row in board.rows):
-        parts.append(formats.HELD_OUT)
+    parts += held_out.legend(boards)
     parts += [_section(board) for board in boards]
     if cited:
         parts.append(_cited(cited))

@@ -53,8 +53,17 @@ class Change:
 
 
 def changes(repository: Path, base: str, head: str) -> list[Change]:
-    """The files that differ between the branches' last common commit and `head`."""
-    start = _git(repository, "merge-base", "--end-of-options", base, head).decode().strip()
+    """The files that differ between the branches' last common commit and `head`.
+
+    Raises UsageError if there are several: merging compares with all of them, so it could change
+    files that are the same in `head` and in one of them.
+    """
+    found = _git(repository, "merge-base", "--all", "--end-of-options", base, head)
+    start, *others = found.decode().split()
+    if others:
+        raise UsageError(
+            f"the branches have {1 + len(others)} last common commits; rebase onto the base branch"
+        )
     output = _git(repository, "diff-tree", "-r", "-z", "--no-renames", "--raw", "--full-index",
                   "--end-of-options", start, head)  # fmt: skip
     parts = output.split(b"\0")[:-1]

@@ -32,7 +32,13 @@ from .recorded_answers import read_answers
 from .report import evaluation_set, is_chance, plugin_references, ranking
 from .shifts import asked_shifts, present_shifts, shifted_plan
 from .tuned import compare_tuning, trials_in_words
-from .weights_facts import copied_seeds, moved_parameters, replaced_tensors
+from .weights_facts import (
+    copied_seeds,
+    moved_parameters,
+    replaced_tensors,
+    trained_models,
+    unlike_saved,
+)
 
 #: A step of one model takes at least this long, and an evaluation at least a hundred times it.
 LEAST_SECONDS = 1e-6
@@ -178,11 +184,18 @@ def _models(record: Record, now: Recomputed) -> Iterator[Check]:
         return
     yield same("seeds of the weights", sorted(now.weights.states, key=str), sorted(seeds, key=str))
     states = now.weights.states
-    copies = copied_seeds(states, record.spec.freeze) if origin == "trained" else []
-    yield same("seeds with the weights of another", copies, [])
+    from_checkpoint = origin == "loaded" or record.spec.init is not None
+    unlike = unlike_saved(now.plan, states)
+    yield same("tensors in another form, or left out", unlike, [])
+    if unlike:
+        return
+    args = now.weights.model_args
+    yield same("arguments in the file of weights", args, record.spec.model_args)
+    if origin == "trained":
+        copies = copied_seeds(trained_models(now.plan, states, from_checkpoint))
+        yield same("seeds with the weights of another", copies, [])
     if now.plan.recipe is not None:
         yield same("frozen parameters that moved", moved_parameters(now.plan, states), [])
-    from_checkpoint = origin == "loaded" or record.spec.init is not None
     replaced = replaced_tensors(now.plan, states, from_checkpoint)
     yield same("tensors that training can't have changed", replaced, [])
 

@@ -11,7 +11,7 @@ import secrets
 from pathlib import Path, PurePath
 from typing import Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..api.config import Config, parse_config
 from ..api.errors import RecordError, UsageError
@@ -39,7 +39,14 @@ class HeldOutDifference(Config):
     mean: float | None
     low: float | None = Field(description="of the 95% interval")
     high: float | None
-    p: float | None = Field(description="two-sided, Welch's test over prompts")
+    p: float | None = Field(ge=0, le=1, description="two-sided, Welch's test over prompts")
+
+    @model_validator(mode="after")
+    def _check(self) -> HeldOutDifference:
+        known = [bound for bound in (self.low, self.mean, self.high) if bound is not None]
+        if known != sorted(known):
+            raise ValueError("the difference is not in its interval")
+        return self
 
 
 class HeldOut(Config):
@@ -50,7 +57,7 @@ class HeldOut(Config):
     weights: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of the weights")
     salt: str = Field(pattern="^[0-9a-f]{32,128}$")
     seed: int = Field(description="of the prompts; follows from weights, record and salt")
-    prompts: int
+    prompts: int = Field(ge=1)
     draws: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of the raw float64 draws")
     metric: Label
     statistics: Statistics = Field(description="of the metric that ranks")

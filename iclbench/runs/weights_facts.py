@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -13,42 +14,71 @@ from ..training.replicas import matching
 from .plan import Plan
 from .sizes import bounded_model
 
-#: At least this part of two trained models' weights differ by more than this part of themselves.
+#: At least this part of the weights of two models that start alike differ by more than this part
+#: of themselves.
 APART, NEARLY = 1e-2, 1e-3
+#: Two trained models lie further apart than the smaller of these parts of their weights' norm and
+#: of the distance that training moved them. Published ones are at least 0.027 of their norm apart.
+OF_NORM, OF_MOVED = 0.02, 0.5
 
 #: Seed → the parameters and buffers of its model.
 States = Mapping[int | None, Mapping[str, Tensor]]
 
 
-def copied_seeds(states: States, freeze: tuple[str, ...]) -> list[int]:
-    """The seeds whose trained weights are nearly those of an earlier one; all share frozen ones."""
-    trained = trained_states(states, freeze)
+@dataclass(frozen=True)
+class Trained:
+    """The trained parameters of one seed, (n,) float64, and what they were before training.
+
+    `start` is None for training that began with given weights.
+    """
+
+    seed: int | None
+    weights: Tensor
+    start: Tensor | None
+
+
+def trained_models(plan: Plan, states: States, from_checkpoint: bool) -> list[Trained]:
+    """Every seed's parameters, without frozen ones, which all seeds share."""
+    models = []
+    for seed, state in states.items():
+        built = dict(_built(plan, seed).named_parameters())
+        names = [name for name, parameter in built.items() if parameter.requires_grad]
+        names = sorted(set(names) - matching(names, plan.spec.freeze))
+        start = None if from_checkpoint else _flat(built, names)
+        models.append(Trained(seed, _flat(state, names), start))
+    return models
+
+
+def _flat(state: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
+    parts = [state[name].detach().double().flatten() for name in names]
+    return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64)
+
+
+def copied_seeds(models: Sequence[Trained]) -> list[int]:
+    """The seeds whose trained weights are nearly those of an earlier one."""
     return [
-        seed or 0
-        for i, (seed, state) in enumerate(trained)
-        if any(are_alike(state, other) for _, other in trained[:i])
+        model.seed or 0
+        for i, model in enumerate(models)
+        if any(are_copies(model, other) for other in models[:i])
     ]
 
 
-def trained_states(
-    states: States, freeze: tuple[str, ...]
-) -> list[tuple[int | None, dict[str, Tensor]]]:
-    """Each seed's parameters without the frozen ones."""
-    return [
-        (seed, {name: state[name] for name in state.keys() - matching(list(state), freeze)})
-        for seed, state in states.items()
-    ]
+def are_copies(a: Trained, b: Trained) -> bool:
+    """Whether two models' weights are nearer to each other than those of two trainings are.
 
-
-def are_alike(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
-    """Whether nearly all weights of two models are nearly equal, as those of no two seeds are."""
-    if {name: t.shape for name, t in a.items()} != {name: t.shape for name, t in b.items()}:
+    Hidden units in another order are not recognized. Weights that are not finite are near to none:
+    two seeds may both have diverged.
+    """
+    if a.weights.shape != b.weights.shape:
         return False
-    pairs = [(a[name].double(), b[name].double()) for name in a]
-    # Weights that are not finite are near to none: two seeds may both have diverged.
-    near = [(x - y).abs() <= NEARLY * torch.maximum(x.abs(), y.abs()) for x, y in pairs]
-    apart = sum(int((~part).sum()) for part in near)
-    return apart < APART * sum(x.numel() for x, _ in pairs)
+    apart = a.weights - b.weights
+    if a.start is None or b.start is None:
+        size = torch.maximum(a.weights.abs(), b.weights.abs())
+        return int((~(apart.abs() <= NEARLY * size)).sum()) < APART * len(apart)
+    distance = float(apart.norm())
+    norm = min(float(model.weights.norm()) for model in (a, b))
+    moved = min(float((a.weights - a.start).norm()), float((b.weights - b.start).norm()))
+    return distance <= OF_NORM * norm and distance <= OF_MOVED * moved
 
 
 def moved_parameters(plan: Plan, states: States) -> list[str]:
@@ -85,6 +115,24 @@ def replaced_tensors(plan: Plan, states: States, from_checkpoint: bool) -> list[
     return sorted(replaced)
 
 
+def unlike_saved(plan: Plan, states: States) -> list[str]:
+    """The tensors that a run's weights file would hold in another dtype or shape, or at all.
+
+    What is left out could not be compared, and another dtype may hide another value.
+    """
+    others = set()
+    for seed, state in states.items():
+        module = _built(plan, seed)
+        saved = dict([*module.named_parameters(), *module.named_buffers()])
+        others |= {
+            name
+            for name, tensor in saved.items()
+            if name not in state
+            or (state[name].dtype, state[name].shape) != (tensor.dtype, tensor.shape)
+        }
+    return sorted(others)
+
+
 def _built(plan: Plan, seed: int | None) -> nn.Module:
     """A seed's model as it is built, before weights are given to it."""
     with (
@@ -98,6 +146,6 @@ def _built(plan: Plan, seed: int | None) -> nn.Module:
 
 def _are_equal(built: Tensor, recorded: Tensor) -> bool:
     """Whether tensors are equal but for the rounding of another processor."""
-    return built.shape == recorded.shape and torch.allclose(
-        built.detach().to(recorded.dtype), recorded, rtol=1e-5, atol=0.0, equal_nan=True
+    return (built.dtype, built.shape) == (recorded.dtype, recorded.shape) and torch.allclose(
+        built.detach(), recorded, rtol=1e-5, atol=0.0, equal_nan=True
     )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from iclbench import RecordStore, run
+from iclbench import RecordError, RecordStore, run
 from iclbench.api.spec import digest_of
 from iclbench.display.boards import board_table
 from iclbench.display.formats import as_markdown
-from iclbench.leaderboards import formats
+from iclbench.leaderboards import formats, held_out
 from iclbench.leaderboards.board import leaderboard
-from iclbench.runs.heldout import HeldOut, write_held_out
+from iclbench.runs.heldout import HeldOut, read_held_out, write_held_out
 from iclbench.runs.heldout_evaluation import evaluate_held_out
 from iclbench.runs.store import read_record
 
@@ -60,3 +61,29 @@ def test_a_held_out_score_that_is_not_finite_differs(path):
 def resealed(held_out: HeldOut) -> HeldOut:
     digest = digest_of(held_out.model_dump(mode="json", exclude={"digest"}))
     return held_out.model_copy(update={"digest": digest})
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [{"p": 2.0}, {"p": -0.1}, {"mean": 0.5, "low": -0.1, "high": 0.1}],
+)
+def test_numbers_that_no_test_gives_are_refused(path, difference):
+    held_out = evaluate_held_out(path, read_record(path), "00" * 32)
+    part = held_out.difference.model_copy(update=difference)
+    write_held_out(path, resealed(held_out.model_copy(update={"difference": part})))
+    with pytest.raises(RecordError):
+        read_held_out(path, read_record(path))
+
+
+def test_the_legend_says_where_evaluation_data_is_public(path):
+    write_held_out(path, evaluate_held_out(path, read_record(path), "00" * 32))
+    boards = leaderboard(path.parents[1])
+    assert held_out.legend(boards) == [held_out.LEGEND]
+    record = next(row.record for board in boards for row in board.rows)
+    main = record.main.model_copy(update={"provenance": {"sources": ["tales"]}})
+    of_data = record.model_copy(update={"evaluations": {"main": main}})
+    assert held_out.is_of_public_data(of_data)
+    assert not held_out.is_of_public_data(record)
+    row = next(row for row in boards[0].rows if row.held_out)
+    board = replace(boards[0], rows=(replace(row, record=of_data),))
+    assert "Public evaluation data (least-squares)" in held_out.legend([board])[1]

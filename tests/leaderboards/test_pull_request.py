@@ -12,7 +12,7 @@ import pytest
 import yaml
 from forging import reseal
 
-from iclbench import RecordStore, RunSpec, run
+from iclbench import RecordStore, RunSpec, UsageError, run
 from iclbench.leaderboards.build import build
 from iclbench.leaderboards.pull_request import TABLES, check
 from iclbench.runs.plan import resolve
@@ -112,6 +112,20 @@ def test_code_alone_is_no_matter_of_this_check(repository):
     (repository.folder / "link").symlink_to("/etc/passwd")
     assert refused(repository) == []
     assert not (repository.folder.parent / "new").exists()
+
+
+def test_branches_with_several_last_common_commits_are_refused(repository, results):
+    """Merging them would bring back the older code, which is in one of these commits."""
+    add_records(repository, results)
+    first = repository.commit()
+    repository.git("checkout", "--quiet", "main")
+    (repository.folder / "code.py").write_text("print('mended')\n")
+    mended = repository.commit()
+    repository.git("merge", "--quiet", "--no-ff", "--no-edit", first)
+    tree = repository.git("rev-parse", f"{first}^{{tree}}")
+    head = repository.git("commit-tree", tree, "-p", first, "-p", mended, "-m", "more records")
+    with pytest.raises(UsageError, match="have 2 last common commits; rebase"):
+        check(repository.folder, "main", head, repository.folder.parent / "new")
 
 
 def test_tables_alone_are_refused(repository):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
 import pytest
 import torch
-from forging import states_of, with_weights
+from forging import reseal, states_of, with_weights
 from small_runs import TINY
 from torch import nn
 
 from iclbench import Architecture, Config, RecordStore, load_task, run, verify
 from iclbench.runs.causality import reads_ahead
-from iclbench.runs.weights_facts import are_alike
+from iclbench.runs.objects import Objects
+from iclbench.runs.store import read_record
+from iclbench.runs.weights_facts import Trained, are_copies
+from iclbench.training.checkpoints import weights_bytes
 
 FACT = "tensors that training can't have changed"
 
@@ -95,7 +101,57 @@ def test_causality_is_tested_with_the_parameters_that_a_model_has():
     assert reads_ahead(model, task) is not None
 
 
-def test_models_of_other_shapes_are_not_alike():
-    assert are_alike({"w": torch.ones(3)}, {"w": torch.ones(3)})
-    assert not are_alike({"w": torch.ones(3)}, {"w": torch.ones(1, 3)})
-    assert not are_alike({"w": torch.ones(3)}, {"v": torch.ones(3)})
+def moved(weights, start=(1.0, 1.0, 1.0, 1.0)):
+    as_tensor = partial(torch.tensor, dtype=torch.float64)
+    return Trained(0, as_tensor(weights), None if start is None else as_tensor(start))
+
+
+@pytest.mark.parametrize(
+    ("other", "is_copy"),
+    [
+        ([2.0, 3.0, 4.0, 5.0], True),
+        ([2.002, 3.003, 4.004, 5.005], True),  # all a little larger
+        ([2.05, 3.0, 4.0, 5.0], True),  # one a little larger
+        ([2.2, 3.3, 4.4, 5.5], False),
+        ([2.0, 3.0, 4.0], False),
+        ([math.inf, 3.0, 4.0, 5.0], False),
+        ([math.nan, 3.0, 4.0, 5.0], False),
+    ],
+)
+def test_weights_that_are_nearer_than_two_trainings_leave_them_are_copies(other, is_copy):
+    start = [1.0] * len(other)
+    assert are_copies(moved([2.0, 3.0, 4.0, 5.0]), moved(other, start)) is is_copy
+
+
+def test_two_short_trainings_of_one_start_are_no_copies():
+    """They lie near each other, and as far apart as they moved."""
+    assert not are_copies(moved([1.01, 1.0, 1.0, 1.0]), moved([1.0, 1.01, 1.0, 1.0]))
+    assert are_copies(moved([1.01, 1.0, 1.0, 1.0]), moved([1.0101, 1.0, 1.0, 1.0]))
+
+
+def test_seeds_that_start_alike_are_compared_weight_by_weight():
+    ends = [1.0] * 200
+    assert are_copies(moved(ends, None), moved([*ends[1:], 1.1], None))
+    assert not are_copies(moved(ends, None), moved([*ends[2:], 1.1, 1.1], None))
+
+
+@pytest.mark.parametrize("name", ["mask", "table.bias"])
+@pytest.mark.parametrize("form", ["left out", torch.bool, torch.float64])
+def test_no_tensor_is_left_out_or_has_another_dtype(trained, name, form):
+    path = trained()
+    states = states_of(path)
+    changed = {**states[1]}
+    tensor = changed.pop(name)
+    if form != "left out":
+        changed[name] = tensor.to(form)
+    path = with_weights(path, {0: states[0], 1: changed})
+    assert failing(path) == ["tensors in another form, or left out"]
+
+
+def test_the_arguments_in_the_file_of_weights_are_the_record_s(trained):
+    path = trained()
+    spec, states = read_record(path).spec, states_of(path)
+    data = weights_bytes(states, spec.model, {"persistent": True})
+    weights = Objects.beside(path).write(data, "safetensors")
+    path = reseal(path, lambda c: c.update(weights=weights.model_dump(mode="json")))
+    assert failing(path) == ["arguments in the file of weights"]

@@ -17,6 +17,7 @@ from ...runs.objects import Objects
 from .. import formats
 from ..curves import COST_TITLES, seed_scores
 from ..formats import digits_of
+from ..held_out import is_of_public_data
 from ..row import Row
 from .figure import View
 from .minus import with_minus
@@ -79,9 +80,10 @@ def held_out(row: Row) -> str:
     verdict = "significant" if row.held_out_differs else "not significant"
     p = "p < 1e-10" if part.p < 1e-10 else f"p = {part.p:.2g}"
     numbers = with_minus(f"{score}; difference {mean}, 95% interval [{low}, {high}]; {p}")
+    public = "; their data is public" if is_of_public_data(row.record) else ""
     return (
         f"{numbers} by Welch's test, {verdict}: with hundreds of rows, the level is "
-        f"{HELD_OUT_SIGNIFICANCE:g}; prompts of {row.held_out.created[:10]}"
+        f"{HELD_OUT_SIGNIFICANCE:g}; prompts of {row.held_out.created[:10]}{public}"
     )
 
 
