@@ -14,56 +14,21 @@ affects less than the wall clock), their wall-clock seconds and the most memory 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from iclbench import Record, RecordStore, run
 from iclbench.api.record import MAIN
 
 from . import argument_parser
 from .measured import measured, publish
+from .process import used_by
 
 BOARDS = 100
 TASK = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 256}
 #: Solvers of every kind: a sum, a factorization, and two iterations.
 SOLVERS = ("averaging", "least-squares-cholesky", "conjugate-gradient", "gradient-descent")
-
-
-#: Runs a command and prints its CPU seconds and the most memory, in KiB. A process of its own does
-#: it, since the system counts the memory of what starts a command as if it were the command's.
-MEASURE = """
-import resource, subprocess, sys
-code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss)
-sys.exit(code)
-"""
-
-
-class Used(NamedTuple):
-    """CPU seconds of a process and of those that it started, wall-clock seconds, and its memory."""
-
-    cpu: float
-    wall: float
-    gigabytes: float
-
-
-def used_by(*words: str) -> Used:
-    """What a Python process uses; raises CalledProcessError if it fails."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    # With it, Python would compile every module anew; users have them compiled.
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    began = time.perf_counter()
-    command = [sys.executable, "-c", MEASURE, sys.executable, *words]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment, text=True)
-    wall = time.perf_counter() - began
-    cpu, kibibytes = map(float, done.stdout.split())
-    return Used(cpu, wall, kibibytes * 1024 / 1e9)
 
 
 def many(folder: Path, count: int) -> None:
@@ -93,13 +58,7 @@ def measurements(
     """The lines of the table."""
 
     def line(what: str, *words: str) -> dict[str, object]:
-        cpu, wall, gigabytes = used_by(*words)
-        return {
-            "what": what,
-            "CPU s": f"{cpu:.2f}",
-            "wall s": f"{wall:.2f}",
-            "peak GB": f"{gigabytes:.2f}",
-        }
+        return {"what": what, **used_by(*words).cells}
 
     solver = ["run", "--model", "averaging", "--task", "least-squares", "--out"]
     yield line("import torch", "-c", "import torch")

@@ -1,20 +1,19 @@
 """Planning a sweep of 100,000 cells, and skipping 1,000 finished ones.
 
-    python -m benchmarks.sweeps
+    python -m benchmarks.sweeps [--json FILE]
 
 It takes some minutes: the records that are skipped are made first.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import argument_parser
+from .measured import measured, publish
+from .process import used_by
 
 PLANNED = """
 [defaults]
@@ -48,37 +47,31 @@ print(time.perf_counter() - began, time.process_time() - cpu)
 """
 
 
-def measured(*words: str) -> tuple[str, float, float, float]:
-    """What a command prints, its seconds, its CPU seconds, and its memory in GB."""
-    began = time.perf_counter()
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, encoding="utf-8")
-    assert process.stdout is not None
-    output = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    assert status == 0, words
-    seconds = time.perf_counter() - began
-    return output, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e9
+def measurements(folder: Path) -> Iterator[dict[str, str]]:
+    """The lines of the table."""
+    planned, finished = folder / "planned.toml", folder / "finished.toml"
+    rates = [round(1e-5 * (index + 1), 5) for index in range(500)]
+    planned.write_text(PLANNED.format(rates=rates))
+    finished.write_text(FINISHED.format(values=[index / 1000 for index in range(1000)]))
+    words = ("-m", "iclbench", "sweep", str(planned), "--dry-run", "--out", str(folder / "none"))
+    used = used_by(*words)
+    yield {"what": f"sweep --dry-run, {used.output.splitlines()[0]}", **used.cells}
+    out = str(folder / "out")
+    used_by("-c", MAKE, str(finished), out)
+    skipped = [used_by("-c", SKIP, str(finished), out) for _ in range(3)]
+    wall, cpu = min(tuple(map(float, used.output.split())) for used in skipped)
+    best = {"CPU s": f"{cpu:.2f}", "wall s": f"{wall:.2f}", "peak GB": ""}
+    yield {"what": "1,000 finished runs skipped, without the start of Python, best of 3", **best}
 
 
 def main() -> None:
-    """Print the two measurements as lines."""
-    argument_parser(__doc__).parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        planned, finished = folder / "planned.toml", folder / "finished.toml"
-        rates = [round(1e-5 * (index + 1), 5) for index in range(500)]
-        planned.write_text(PLANNED.format(rates=rates))
-        finished.write_text(FINISHED.format(values=[index / 1000 for index in range(1000)]))
-        words = (sys.executable, "-m", "iclbench", "sweep", str(planned), "--dry-run")
-        output, seconds, cpu, memory = measured(*words, "--out", str(folder / "none"))
-        print(f"sweep --dry-run, {output.splitlines()[0]}")
-        print(f"  {seconds:.1f} s, {cpu:.1f} s of CPU time, {memory:.2f} GB")
-        out = str(folder / "out")
-        measured(sys.executable, "-c", MAKE, str(finished), out)
-        skipped = [measured(sys.executable, "-c", SKIP, str(finished), out)[0] for _ in range(3)]
-        seconds, cpu = min(tuple(map(float, text.split())) for text in skipped)
-        print("sweep, 1000 finished runs skipped, beside starting Python")
-        print(f"  {seconds:.2f} s, {cpu:.2f} s of CPU time; the best of 3")
+    """Print the table, and write it if asked to."""
+    parser = argument_parser(__doc__)
+    parser.add_argument("--json", type=Path, help="write the numbers to this file")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = list(measurements(Path(folder)))
+    publish(measured("python -m benchmarks.sweeps", rows), arguments.json)
 
 
 if __name__ == "__main__":

@@ -70,9 +70,20 @@ class Plugin:
     problem: str | None = None
     entries: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
 
+    @property
+    def module_name(self) -> str:
+        """The module that is imported, without the object that an entry point may name in it."""
+        return self.module.partition(":")[0]
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders of the imported package; none for a module, or if it is not imported."""
+        module = sys.modules.get(self.module_name)
+        return [Path(folder) for folder in getattr(module, "__path__", ())]
+
     def source_digest(self) -> str:
         """SHA-256 of the plugin's Python files; it changes when the code changes."""
-        return _module_digest(self.module.split(":")[0])
+        return _module_digest(self.module_name)
 
     @property
     def label(self) -> str:

@@ -7,7 +7,8 @@ import subprocess
 import pytest
 
 from benchmarks import records
-from benchmarks.records import many, used_by
+from benchmarks.process import used_by
+from benchmarks.records import many
 from iclbench import RecordStore
 from iclbench.leaderboards.reading import sound_boards
 
@@ -23,7 +24,7 @@ def test_its_records_are_sound_and_on_as_many_boards(tmp_path, monkeypatch):
 
 def test_the_memory_of_a_process_is_its_own():
     small, large = (used_by("-c", f"len(b'x' * {n})") for n in (1, 300_000_000))
-    assert min(small) > 0
+    assert min(small[:3]) > 0
     assert large.gigabytes - small.gigabytes > 0.25
     with pytest.raises(subprocess.CalledProcessError):
         used_by("-c", "raise SystemExit(3)")

@@ -43,6 +43,10 @@ class Operations(Config):
     )
 
 
+#: The scores of each point of a validation curve.
+SCORES = ("mean", "q05", "median", "q95")
+
+
 class ValidationCurve(Config):
     """How good the models were while they were trained, on prompts that no board uses.
 

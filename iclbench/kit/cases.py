@@ -54,7 +54,7 @@ def plugins_of(package: str) -> list[Plugin]:
     wanted = _normal(package)
     named: dict[str, list[Plugin]] = {}
     for plugin in host().plugins:
-        names = (plugin.distribution, plugin.name, plugin.module.split(":", maxsplit=1)[0])
+        names = (plugin.distribution, plugin.name, plugin.module_name)
         for name in {_normal(name) for name in names}:
             named.setdefault(name, []).append(plugin)
     if wanted not in named:

@@ -28,11 +28,7 @@ def checks_of_plugin(plugin: Plugin) -> Checks:
 
 
 def _run_hooks(plugin: Plugin) -> list[str]:
-    return [hook for hook in RUN_HOOKS if hasattr(sys.modules.get(_module(plugin)), hook)]
-
-
-def _module(plugin: Plugin) -> str:
-    return plugin.module.split(":", maxsplit=1)[0]
+    return [hook for hook in RUN_HOOKS if hasattr(sys.modules.get(plugin.module_name), hook)]
 
 
 def _loads(plugin: Plugin) -> str:
@@ -40,7 +36,7 @@ def _loads(plugin: Plugin) -> str:
     expect(plugin.problem is None, str(plugin.problem))
     problems = [p for p in host().problems if plugin.label in p]
     expect(not problems, "; ".join(problems))
-    code = f"import {_module(plugin)}, sys; print(*({{'torch', 'datasets'}} & set(sys.modules)))"
+    code = f"import {plugin.module_name}, sys; print(*({{'torch', 'datasets'}} & set(sys.modules)))"
     paths = os.pathsep.join(path for path in sys.path if path)
     done = subprocess.run(
         [sys.executable, "-c", code],

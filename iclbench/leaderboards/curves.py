@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..api.costs import ValidationCurve
+from ..api.costs import SCORES, ValidationCurve
 from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.statistics import finite
 
 if TYPE_CHECKING:
     import pandas as pd
-
-#: The scores of a point of a curve.
-SCORES = ("mean", "q05", "median", "q95")
-
 
 #: The costs that a curve is known against, with their titles.
 COST_TITLES = {

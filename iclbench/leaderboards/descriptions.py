@@ -5,7 +5,6 @@ A task or model whose plugin is not installed, or says nothing of it, is called 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,8 +90,7 @@ def read_about(plugin: Plugin) -> AboutFile:
 
 def about_path(plugin: Plugin) -> Path | None:
     """The plugin's file, or None if it has none."""
-    module = sys.modules.get(plugin.module.split(":")[0])
-    paths = [Path(folder) / ABOUT_FILE for folder in getattr(module, "__path__", ())]
+    paths = (folder / ABOUT_FILE for folder in plugin.folders)
     return next((path for path in paths if path.is_file()), None)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -44,11 +43,8 @@ def studies(host: PluginHost) -> list[Study]:
     """The studies of all loaded plugins, from the folder `sweeps` of each package."""
     names: dict[Path, str] = {}
     for plugin in host.plugins:
-        module = sys.modules.get(plugin.module.partition(":")[0])
-        if plugin.problem or module is None:
-            continue
-        for folder in getattr(module, "__path__", ()):
-            for path in sorted(Path(folder, "sweeps").glob("*.toml")):
+        for folder in [] if plugin.problem else plugin.folders:
+            for path in sorted((folder / "sweeps").glob("*.toml")):
                 if _has_figure(path):
                     names.setdefault(path, f"{plugin.name}/{path.stem}")
     return sorted((Study(name, path) for path, name in names.items()), key=lambda s: s.name)

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ...api.costs import BudgetReport, ValidationCurve
+from ...api.costs import SCORES, BudgetReport, ValidationCurve
 from ...api.errors import RecordError, RunError
 from ...api.record import Record, TrainingReport
 from ...devices import find_device
@@ -195,7 +195,7 @@ def _curve(curves: Sequence[ValidationCurve]) -> ValidationCurve | None:
             for curve, places in zip(curves, chosen, strict=True)
             for by_seed in getattr(curve, name)
         ]
-        for name in ("mean", "q05", "median", "q95")
+        for name in SCORES
     }
     times = [[curve.seconds[curve.steps.index(step)] for step in steps] for curve in whole]
     return first.model_copy(

@@ -127,14 +127,12 @@ def _suite_cells(stage: Stage) -> Iterator[SuiteCell]:
     """The cells of a stage, board by board; those of the solvers that a board names come first."""
     assert stage.suite is not None
     suite = _restricted(find_suite(stage.suite), stage.boards)
-    groups = [(entry,) if isinstance(entry, str) else entry for entry in stage.models]
-    names = [name for group in groups for name in group]
-    changes = {n: {**stage.fields, "model_args": stage.model_args.get(n, {})} for n in names}
-    cells = resolve_suite(suite, names, changes)
+    changes = {n: {**stage.fields, "model_args": stage.model_args.get(n, {})} for n in stage.names}
+    cells = resolve_suite(suite, stage.names, changes)
     for board in suite.boards:
         on_board = [cell for cell in cells if cell.board.name == board.name]
         yield from (cell for cell in on_board if cell.extra)
-        for group in groups:
+        for group in stage.groups:
             models = {cell.model: cell for cell in on_board if not cell.extra}
             candidates = [models[name] for name in group if name in models]
             able = [cell for cell in candidates if cell.unsupported is None]

@@ -78,8 +78,12 @@ class Stage(Config):
     @property
     def names(self) -> list[str]:
         """The models that it names, also those that stand in for others."""
-        groups = [(entry,) if isinstance(entry, str) else entry for entry in self.models]
-        return [name for group in groups for name in group]
+        return [name for group in self.groups for name in group]
+
+    @property
+    def groups(self) -> list[tuple[str, ...]]:
+        """The models in the order of its list, each with those that stand in for it."""
+        return [(entry,) if isinstance(entry, str) else entry for entry in self.models]
 
 
 class Campaign(Config):
