@@ -27,7 +27,7 @@ from . import hookspecs
 from .api.entry import Entry
 from .api.errors import PluginError, reason_of, unknown
 from .console import output_as_messages, report
-from .files import source_digest
+from .files import module_digest
 
 GROUP = "iclbench"
 
@@ -78,12 +78,11 @@ class Plugin:
     @property
     def folders(self) -> list[Path]:
         """The folders of the imported package; none for a module, or if it is not imported."""
-        module = sys.modules.get(self.module_name)
-        return [Path(folder) for folder in getattr(module, "__path__", ())]
+        return [Path(p) for p in getattr(sys.modules.get(self.module_name), "__path__", ())]
 
     def source_digest(self) -> str:
         """SHA-256 of the plugin's Python files; it changes when the code changes."""
-        return _module_digest(self.module_name)
+        return module_digest(self.module_name)
 
     @property
     def label(self) -> str:
@@ -299,13 +298,3 @@ def _name_and_version(distribution: metadata.Distribution | None) -> tuple[str, 
         str(fields[key]) if fields and key in fields else "unknown" for key in ("Name", "Version")
     )
     return name, version
-
-
-@functools.cache
-def _module_digest(name: str) -> str:
-    module = sys.modules[name]
-    file = getattr(module, "__file__", None)
-    files = [Path(file)] if file else []
-    for folder in getattr(module, "__path__", ()):
-        files += Path(folder).rglob("*.py")
-    return source_digest(files, Path(file).parent if file else Path())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 import secrets
 import shutil
 import stat
+import sys
 import tempfile
 import time
 import tomllib
@@ -151,6 +153,17 @@ def source_digest(files: Iterable[Path], root: Path) -> str:
         content = file.read_bytes()
         digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
+
+
+@functools.cache
+def module_digest(name: str) -> str:
+    """`source_digest` of an imported module, or of all modules of a package."""
+    module = sys.modules[name]
+    file = getattr(module, "__file__", None)
+    files = [Path(file)] if file else []
+    for folder in getattr(module, "__path__", ()):
+        files += Path(folder).rglob("*.py")
+    return source_digest(files, Path(file).parent if file else Path())
 
 
 def require_writable(folder: Path) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 from ..api.ranking import Ranking
 from ..api.record import Record
-from ..leaderboards import formats, held_out
+from ..leaderboards import formats
 from ..leaderboards.board import Board
 from ..leaderboards.board_names import board_names
 from ..leaderboards.floor import Floor, floor_of
 from ..leaderboards.labels import labels_of
+from ..leaderboards.page_parts import held_out_legend
 from ..leaderboards.row import Row
 from .latex import comment
 from .records import bounds_legend
@@ -127,7 +128,7 @@ def legend(boards: Sequence[Board]) -> list[str]:
     )
     parts = [f"{formats.LEGEND}."]
     parts += [formats.DIGITS] if any(board.has_digits for board in boards) else []
-    return [*parts, *held_out.legend(boards), *bounds_legend(marks)]
+    return [*parts, *held_out_legend(boards), *bounds_legend(marks)]
 
 
 def _floor_line(floor: Floor, ranking: Ranking) -> Line:

@@ -47,4 +47,4 @@ def published_of_task(record: Record, store: RecordStore) -> Iterator[tuple[Path
 def _trained(path: Path, record: Record) -> list[Trained]:
     now = recompute(path, record)
     assert now.weights is not None
-    return trained_models(now.plan, now.weights.states, record.spec.origin == "loaded")
+    return trained_models(now.plan, now.weights.states, record.spec)

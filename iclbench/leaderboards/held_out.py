@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
 from ..api.record import Record
-from ..runs.heldout import HELD_OUT_SIGNIFICANCE, HeldOut
-
-if TYPE_CHECKING:
-    from .board import Board
-
-#: What the column says.
-LEGEND = (
-    "Held out: the same weights on prompts whose seed was drawn after the submission; `differs` "
-    f"marks p < {HELD_OUT_SIGNIFICANCE:g}, by Welch's test."
-)
+from ..runs.heldout import HeldOut
 
 
 def differs(record: Record, held_out: HeldOut | None) -> bool:
@@ -45,16 +33,3 @@ def _scores(record: Record, held_out: HeldOut) -> tuple[float | None, float | No
 def is_of_public_data(record: Record) -> bool:
     """Whether the prompts are made of fixed data, on which somebody may have trained."""
     return bool(record.main.provenance)
-
-
-def legend(boards: Iterable[Board]) -> list[str]:
-    """What the held-out scores in these boards mean; nothing where there are none."""
-    evaluated = [row for board in boards for row in board.rows if row.held_out]
-    public = {row.record.main.title for row in evaluated if is_of_public_data(row.record)}
-    texts = [LEGEND] if evaluated else []
-    if public:
-        texts.append(
-            f"Public evaluation data ({'; '.join(sorted(public))}): only training again shows that "
-            "nobody trained on it."
-        )
-    return texts

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..api.record import PluginReference
-from . import formats, held_out
+from . import formats
 from .board import Board
 from .cited import Cited
 from .escaping import markdown
 from .formats import LEGEND
-from .page_parts import GENERATED, evaluation_in_words, table_of
+from .page_parts import GENERATED, evaluation_in_words, held_out_legend, table_of
 from .row import PROFILE, Row
 
 
@@ -36,7 +36,7 @@ def task_page(task: str, boards: Sequence[Board], cited: Sequence[Cited] = ()) -
         "prompts per step. *Wall time* is of the training of all seeds, on a machine that may have "
         "had other work, or of the evaluation where nothing was trained.",
     ]
-    parts += held_out.legend(boards)
+    parts += held_out_legend(boards)
     parts += [_section(board) for board in boards]
     if cited:
         parts.append(_cited(cited))

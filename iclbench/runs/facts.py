@@ -192,7 +192,7 @@ def _models(record: Record, now: Recomputed) -> Iterator[Check]:
     args = now.weights.model_args
     yield same("arguments in the file of weights", args, record.spec.model_args)
     if origin == "trained":
-        copies = copied_seeds(trained_models(now.plan, states, from_checkpoint))
+        copies = copied_seeds(trained_models(now.plan, states, record.spec))
         yield same("seeds with the weights of another", copies, [])
     if now.plan.recipe is not None:
         yield same("frozen parameters that moved", moved_parameters(now.plan, states), [])

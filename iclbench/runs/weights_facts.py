@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..api.random import derive_seed
+from ..api.spec import ResolvedSpec
 from ..precision import DTYPES, full_precision
 from ..training.replicas import matching
 from .plan import Plan
@@ -37,13 +38,17 @@ class Trained:
     start: Tensor | None
 
 
-def trained_models(plan: Plan, states: States, from_checkpoint: bool) -> list[Trained]:
-    """Every seed's parameters, without frozen ones, which all seeds share."""
+def trained_models(plan: Plan, states: States, spec: ResolvedSpec) -> list[Trained]:
+    """Every seed's parameters, without frozen ones, which all seeds share.
+
+    `spec` is the record's, whose plan to verify it names no checkpoint.
+    """
+    from_checkpoint = spec.origin == "loaded" or spec.init is not None
     models = []
     for seed, state in states.items():
         built = dict(_built(plan, seed).named_parameters())
         names = [name for name, parameter in built.items() if parameter.requires_grad]
-        names = sorted(set(names) - matching(names, plan.spec.freeze))
+        names = sorted(set(names) - matching(names, spec.freeze))
         start = None if from_checkpoint else _flat(built, names)
         models.append(Trained(seed, _flat(state, names), start))
     return models

@@ -13,6 +13,7 @@ from iclbench.display.boards import board_table
 from iclbench.display.formats import as_markdown
 from iclbench.leaderboards import formats, held_out
 from iclbench.leaderboards.board import leaderboard
+from iclbench.leaderboards.page_parts import HELD_OUT, held_out_legend
 from iclbench.runs.heldout import HeldOut, read_held_out, write_held_out
 from iclbench.runs.heldout_evaluation import evaluate_held_out
 from iclbench.runs.store import read_record
@@ -78,7 +79,7 @@ def test_numbers_that_no_test_gives_are_refused(path, difference):
 def test_the_legend_says_where_evaluation_data_is_public(path):
     write_held_out(path, evaluate_held_out(path, read_record(path), "00" * 32))
     boards = leaderboard(path.parents[1])
-    assert held_out.legend(boards) == [held_out.LEGEND]
+    assert held_out_legend(boards) == [HELD_OUT]
     record = next(row.record for board in boards for row in board.rows)
     main = record.main.model_copy(update={"provenance": {"sources": ["tales"]}})
     of_data = record.model_copy(update={"evaluations": {"main": main}})
@@ -86,4 +87,4 @@ def test_the_legend_says_where_evaluation_data_is_public(path):
     assert not held_out.is_of_public_data(record)
     row = next(row for row in boards[0].rows if row.held_out)
     board = replace(boards[0], rows=(replace(row, record=of_data),))
-    assert "Public evaluation data (least-squares)" in held_out.legend([board])[1]
+    assert "Public evaluation data (least-squares)" in held_out_legend([board])[1]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from forging import reseal
+from git_repository import Repository
 
 from iclbench import RecordStore, RunSpec, UsageError, run
 from iclbench.leaderboards.build import build
@@ -40,22 +41,6 @@ def results(tmp_path_factory) -> Path:
     run(model="averaging", **TINY, out=folder)
     run(model="baseconv", **TINY, recipe="smoke", seeds=2, out=folder)
     return folder
-
-
-class Repository:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.git("init", "--quiet", "--initial-branch", "main")
-
-    def git(self, *words: object) -> str:
-        names = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-        command = ["git", "-C", self.folder, *names, *map(str, words)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-    def commit(self) -> str:
-        self.git("add", "--all", "--force")
-        self.git("commit", "--quiet", "--message", "change")
-        return self.git("rev-parse", "HEAD")
 
 
 @pytest.fixture
