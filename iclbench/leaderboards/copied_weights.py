@@ -9,7 +9,7 @@ from ..api.errors import PLUGIN_FAILURES, RecordError
 from ..api.record import Record
 from ..runs.facts import recompute
 from ..runs.store import RecordStore, read_record
-from ..runs.weights_facts import Trained, are_copies, trained_models
+from ..runs.weights_facts import Trained, are_copies, is_construction, trained_models
 from .board import comparable_facts
 
 
@@ -18,20 +18,21 @@ def require_own_weights(path: Path, record: Record, others: Iterable[tuple[Path,
 
     Two trainings that start from one construction may end near it, so they are not compared.
     """
-    if not _was_trained_alone(record):
+    if not _has_own_weights(record):
         return
     facts, own = comparable_facts(record), _trained(path, record)
     for other_path, other in others:
         is_other = other.id != record.id and other.spec.model == record.spec.model
-        if not is_other or not _was_trained_alone(other) or comparable_facts(other) != facts:
+        if not is_other or not _has_own_weights(other) or comparable_facts(other) != facts:
             continue
         known = _trained(other_path, other)
         if any(are_copies(model, copy) for model in own for copy in known):
             raise RecordError(f"{path}: its weights are those of {other_path}")
 
 
-def _was_trained_alone(record: Record) -> bool:
-    return record.weights_file is not None and record.spec.init is None
+def _has_own_weights(record: Record) -> bool:
+    """Whether the record has weights that are not those of a construction, trained or not."""
+    return record.weights_file is not None and not is_construction(record.spec)
 
 
 def published_of_task(record: Record, store: RecordStore) -> Iterator[tuple[Path, Record]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from ..api.names import visible
 from ..api.ranking import Ranking
 from ..api.record import Record
 from ..console import counted
@@ -38,6 +39,9 @@ DIGITS_OF_ERROR = (
     "Digits are −log₁₀ of an answer's error, or half of −log₁₀ of a squared error: at most about 7 "
     "in float32, 16 in float64."
 )
+
+#: The most characters of a checkpoint's name, and of another value in a label.
+MOST_NAME, MOST_VALUE = 40, 80
 
 #: A row that used so much more or less of its track's budget says so.
 NEAR_BUDGET = 0.15
@@ -197,16 +201,18 @@ def origin(row: Row) -> str:
 def start(row: Row) -> str:
     """What the training started from, if not from drawn weights; else empty."""
     init = row.record.spec.init
-    return f"from {file_name(init)}" if init else ""
+    return f"from {file_name(init, row.record.spec.checkpoint_digest)}" if init else ""
 
 
-def file_name(path: str) -> str:
-    """The file's name; of one that is named by its content, the first eight digits.
+def file_name(path: str, digest: str | None) -> str:
+    """The name of a construction, or of a checkpoint with its digest, of which both are cut.
 
-    A checkpoint's folder means nothing on another machine.
+    A checkpoint's folder means nothing on another machine. `digest` is None for a construction.
     """
-    name = PurePath(path)
-    return name.stem[:8] if re.fullmatch(r"[0-9a-f]{64}", name.stem) else name.name
+    name = PurePath(path).stem if digest else path
+    if digest is None or re.fullmatch(r"[0-9a-f]{64}", name):
+        return name[:8] if digest else name
+    return f"{name[:MOST_NAME]}@{digest[:8]}"
 
 
 def held_out(row: Row) -> str:
@@ -266,10 +272,9 @@ def arguments(values: dict[str, Any]) -> str:
 
 def in_label(value: Any) -> str:
     """An argument's value in a label: names joined by `+`, consecutive integers as a range."""
-    if isinstance(value, list | tuple):
-        are_names = value and all(isinstance(v, str) for v in value)
-        return "+".join(value) if are_names else argument(value)
-    return argument(value)
+    if isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value):
+        value = "+".join(value)
+    return visible(argument(value), MOST_VALUE)
 
 
 def argument(value: Any) -> str:

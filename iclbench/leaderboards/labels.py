@@ -16,9 +16,6 @@ Facts = dict[str, Any]
 #: training started from.
 NOTABLE = ("task_args.pool", "init")
 
-#: A fact that a label leaves out: it is the absence of a setting.
-UNSET = "none"
-
 #: The groups of arguments that tell a model's rows from each other.
 _GROUPS = ("model_args", "weights_args", "recipe_args")
 
@@ -49,7 +46,7 @@ def labels_of(records: Sequence[Record]) -> list[str]:
         # Somebody chose seeds that are not the first ones.
         names |= {"seeds"} if record.spec.seeds != tuple(range(len(record.spec.seeds))) else set()
         # A fact that a record lacks, such as a solver's recipe, shows in the column of origins.
-        shown = {name: known[name] for name in names if known.get(name, UNSET) != UNSET}
+        shown = {name: known.get(name) for name in names}
         labels.append(" ".join([record.spec.model, *_in_label(shown)]))
     labels = _with_tracks(labels, records)
     # Equal labels are followed by the parts of arguments that differ.
@@ -86,7 +83,7 @@ def _with_tracks(labels: Sequence[str], records: Sequence[Record]) -> list[str]:
 def grader_name(record: Record) -> str:
     """The grader and the model that it asked, or `none`."""
     grader = record.grader
-    return " ".join([grader.name, grader.model or ""]).strip() if grader else UNSET
+    return " ".join([grader.name, grader.model or ""]).strip() if grader else "none"
 
 
 def _model(record: Record) -> tuple[str, ...]:
@@ -132,8 +129,11 @@ def _facts(record: Record) -> Facts:
                 facts[f"task_args.{name}"] = value
     for name in ("weights", "init", "freeze", "perturb", "budget"):
         value = getattr(spec, name)
-        facts[name] = file_name(value) if isinstance(value, str) else value or UNSET
-    facts["grader"] = grader_name(record)
+        if isinstance(value, str):
+            facts[name] = file_name(value, spec.checkpoint_digest)
+        else:
+            facts[name] = value or None
+    facts["grader"] = grader_name(record) if record.grader else None
     for name in _DERIVED:
         facts.pop(name, None)
     if spec.budget is not None:

@@ -89,8 +89,12 @@ class Row:
 
     @cached_property
     def at_floor(self) -> bool:
-        """Whether the median and the 1% worst are those of an exact floor, up to one digit."""
-        if self.record.main.floor.kind != "exact" or self.fails_held_out:
+        """Whether the median and the 1% worst are those of an exact floor, up to one digit.
+
+        Never of answers that nobody asks for again, nor of a row that held-out prompts contradict.
+        """
+        is_claimed = self.origin == "asked" or self.fails_held_out
+        if self.record.main.floor.kind != "exact" or is_claimed:
             return False
         if self.digits is None or self.floor_digits is None:
             return False
@@ -222,8 +226,10 @@ class Row:
 
     @property
     def proof(self) -> str:
-        """What has been checked: evaluated or retrained; empty for nothing."""
-        return self.record.proof.kind if self.record.proof else ""
+        """What was checked: evaluated, retrained, or answers as recorded; empty for nothing."""
+        if self.record.proof is None:
+            return ""
+        return "answers as recorded" if self.origin == "asked" else self.record.proof.kind
 
 
 def track_name(record: Record) -> str:

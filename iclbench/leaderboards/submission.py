@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, problem_with
+from ..api.names import is_plain_name, visible
 from ..api.record import MAIN, Record
 from ..api.tuning import tuning_bytes
 from ..console import counted
@@ -134,6 +135,12 @@ def _require_files(path: Path, record: Record) -> None:
     name = PurePosixPath(record.file).name
     if path.name != name:
         raise RecordError(f"{path}: its name must be {name}")
+    spec = record.spec
+    checkpoint = PurePosixPath(spec.init or spec.weights or "").name
+    if spec.checkpoint_digest is not None and not is_plain_name(checkpoint):
+        raise RecordError(
+            f"{path}: the name of its checkpoint, {visible(checkpoint, 100)!r}, is not plain"
+        )
     objects = Objects.beside(path)
     for kind, reference in record.named_files():
         size = objects.sound_path(reference).stat().st_size

@@ -154,8 +154,7 @@ def _representative(records: Sequence[Record]) -> Record:
     """
 
     def key(record: Record) -> tuple[bool, bool, float, str]:
-        curve = record.validation_curve
-        last = [seed[-1] for seed in curve.mean if seed] if curve else []
+        last = _last_validation(record)
         known = [value for value in last if value is not None]
         if not known or len(known) < len(last):
             return not is_tuned(record), True, 0.0, record.id
@@ -163,6 +162,14 @@ def _representative(records: Sequence[Record]) -> Record:
         return not is_tuned(record), False, sign * sum(known) / len(known), record.id
 
     return min(records, key=key)
+
+
+def _last_validation(record: Record) -> list[float | None]:
+    """Each seed's score of the final weights, which `verify` compares; none if it is missing."""
+    curve, training = record.validation_curve, record.training
+    if curve is None or training is None or curve.steps[-1:] != [training.steps]:
+        return []
+    return [seed[-1] for seed in curve.mean if seed]
 
 
 def _order(entry: SuiteRow) -> tuple[bool, int, float, str]:

@@ -69,7 +69,9 @@ def _budget(budget: BudgetReport, record: Record, recipe: Recipe) -> Iterator[Ch
     if budget.asked is None:
         yield same("budget steps", budget.steps, recipe.steps)
     else:
-        yield from _asked_budget(Budget.parse(budget.asked), budget)
+        asked = Budget.parse(budget.asked)
+        yield from _asked_budget(asked, budget)
+        yield same("trained on a GPU", record.environment.device != "cpu", asked.on_gpu)
     times = [budget.core_seconds, budget.wall_seconds, budget.device_seconds or 0.0]
     yield Check("budget seconds", times, "at least 0", min(times) >= 0)
 

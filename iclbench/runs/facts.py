@@ -12,14 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..api.architecture import Architecture
 from ..api.errors import UsageError
 from ..api.names import visible
 from ..api.recipe import Recipe
 from ..api.record import MAIN, Record, TrainingReport
 from ..api.results import Evaluation
 from ..api.spec import RunSpec
-from ..plugins import host
 from ..training.checkpoints import Weights, load_weights
 from ..training.curve import POINTS
 from .code import stale_code
@@ -34,6 +32,7 @@ from .shifts import asked_shifts, present_shifts, shifted_plan
 from .tuned import compare_tuning, trials_in_words
 from .weights_facts import (
     copied_seeds,
+    is_construction,
     moved_parameters,
     replaced_tensors,
     trained_models,
@@ -80,7 +79,7 @@ def recompute(path: Path, record: Record) -> Recomputed:
         if weights.model not in {None, record.spec.model}:
             raise UsageError(f"its weights are those of {weights.model!r}")
     changes: dict[str, Any] = {}
-    if record.spec.checkpoint_digest is not None:
+    if _is_of_a_file(record, request):
         args = {**record.spec.model_args, **request.model_args}
         changes["model_args"] = args
         if record.spec.origin == "loaded" and record.weights_file is not None:
@@ -94,11 +93,15 @@ def recompute(path: Path, record: Record) -> Recomputed:
     return Recomputed(replace(resolve(request), answers=answered.answers), weights)
 
 
+def _is_of_a_file(record: Record, request: RunSpec) -> bool:
+    """Whether the models are or began as those of a file, of which the record has the digest."""
+    return record.spec.checkpoint_digest is not None and not is_construction(request)
+
+
 def _require_no_file(request: RunSpec, own: str | None) -> None:
     """Raise UsageError for a request that takes weights from another file than the record's."""
-    architecture: Architecture = host().load("model", request.model, Architecture)()
     source = source_of(request)
-    if source not in {None, own} and source not in architecture.constructions:
+    if source not in {None, own} and not is_construction(request):
         raise UsageError(f"its command reads weights from {source!r}, which it does not hold")
 
 
@@ -138,7 +141,7 @@ def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
 def _spec(record: Record, plan: Plan) -> Iterator[Check]:
     """Every field of the spec against what the command resolves to."""
     request = RunSpec.from_command(record.command)
-    by_checkpoint = record.spec.checkpoint_digest is not None and (
+    by_checkpoint = _is_of_a_file(record, request) and (
         record.spec.origin == "loaded" or request.init is not None
     )
     recorded, computed = (spec.model_dump(mode="json") for spec in (record.spec, plan.spec))

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..api.architecture import Architecture
 from ..api.random import derive_seed
-from ..api.spec import ResolvedSpec
+from ..api.spec import ResolvedSpec, RunSpec
+from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..training.replicas import matching
 from .plan import Plan
@@ -24,6 +26,12 @@ OF_NORM, OF_MOVED = 0.02, 0.5
 
 #: Seed → the parameters and buffers of its model.
 States = Mapping[int | None, Mapping[str, Tensor]]
+
+
+def is_construction(spec: RunSpec | ResolvedSpec) -> bool:
+    """Whether the weights, or those that the training begins with, follow from a formula."""
+    architecture: Architecture = host().load("model", spec.model, Architecture)()
+    return (spec.init or spec.weights) in architecture.constructions
 
 
 @dataclass(frozen=True)
@@ -60,12 +68,16 @@ def _flat(state: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
 
 
 def copied_seeds(models: Sequence[Trained]) -> list[int]:
-    """The seeds whose trained weights are nearly those of an earlier one."""
-    return [
-        model.seed or 0
-        for i, model in enumerate(models)
-        if any(are_copies(model, other) for other in models[:i])
-    ]
+    """The seeds whose trained weights are nearly those of an earlier one.
+
+    Seeds that begin with the same given weights may stay near them.
+    """
+    copied = []
+    for i, model in enumerate(models):
+        same = _are_alike if model.start is None else are_copies
+        if any(same(model, other) for other in models[:i]):
+            copied.append(model.seed or 0)
+    return copied
 
 
 def are_copies(a: Trained, b: Trained) -> bool:
@@ -76,14 +88,17 @@ def are_copies(a: Trained, b: Trained) -> bool:
     """
     if a.weights.shape != b.weights.shape:
         return False
-    apart = a.weights - b.weights
-    if a.start is None or b.start is None:
-        size = torch.maximum(a.weights.abs(), b.weights.abs())
-        return int((~(apart.abs() <= NEARLY * size)).sum()) < APART * len(apart)
-    distance = float(apart.norm())
-    norm = min(float(model.weights.norm()) for model in (a, b))
-    moved = min(float((a.weights - a.start).norm()), float((b.weights - b.start).norm()))
-    return distance <= OF_NORM * norm and distance <= OF_MOVED * moved
+    distance = float((a.weights - b.weights).norm())
+    norms = [float(model.weights.norm()) for model in (a, b)]
+    moved = [float((m.weights - m.start).norm()) for m in (a, b) if m.start is not None]
+    return distance <= OF_NORM * min(norms) and all(distance <= OF_MOVED * m for m in moved)
+
+
+def _are_alike(a: Trained, b: Trained) -> bool:
+    """Whether nearly all weights of two models of one shape are nearly equal."""
+    size = torch.maximum(a.weights.abs(), b.weights.abs())
+    apart = ~((a.weights - b.weights).abs() <= NEARLY * size)
+    return int(apart.sum()) < APART * len(size)
 
 
 def moved_parameters(plan: Plan, states: States) -> list[str]:

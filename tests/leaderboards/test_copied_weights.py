@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from forging import states_of, values_of, with_answers_of, with_values, with_weights
+from forging import reseal, states_of, values_of, with_answers_of, with_values, with_weights
 
-from iclbench import RecordStore, run
+from iclbench import RecordStore, RunSpec, run
 
 TINY = {"task": "least-squares", "recipe": "smoke", "seeds": 2, "eval_prompts": 64,
         "task_args": {"dim": 2, "examples": 4}}  # fmt: skip
@@ -43,6 +43,21 @@ def test_weights_of_a_row_that_is_submitted_beside_it_are_refused(cli, copied, t
     outcome = cli("submit", *copied, "--to", tmp_path / "boards")
     assert outcome.code == 2
     assert f"its weights are those of {copied[0]}" in outcome.err
+
+
+def test_weights_that_are_said_to_begin_with_a_file_are_refused_too(cli, copied, tmp_path):
+    own, copy = copied
+
+    def change(content):
+        content["spec"].update(init="none", checkpoint_digest="0" * 64)
+        request = RunSpec.from_command(content["command"])
+        content["command"] = request.model_copy(update={"init": "none"}).command()
+
+    copy = reseal(copy, change)
+    assert cli("verify", copy).code == 0
+    outcome = cli("submit", own, copy, "--to", tmp_path / "boards")
+    assert outcome.code == 2
+    assert f"its weights are those of {own}" in outcome.err
 
 
 def test_the_same_weights_on_another_board_are_a_row(cli, tmp_path):

@@ -34,11 +34,24 @@ def test_arguments_are_abbreviated():
 
 
 @pytest.mark.parametrize(
-    ("path", "name"),
-    [(f"objects/{'5c5ede57' * 8}.safetensors", "5c5ede57"), ("runs/a.pt", "a.pt"), ("gd", "gd")],
+    ("path", "digest", "name"),
+    [
+        (f"objects/{'5c5ede57' * 8}.safetensors", "5c5ede57" * 8, "5c5ede57"),
+        ("runs/a.pt", "5c5ede57" * 8, "a@5c5ede57"),
+        ("none", "5c5ede57" * 8, "none@5c5ede57"),
+        ("gd", "5c5ede57" * 8, "gd@5c5ede57"),
+        ("gd", None, "gd"),
+    ],
 )
-def test_a_file_named_by_its_content_is_called_by_its_first_digits(path, name):
-    assert file_name(path) == name
+def test_a_checkpoint_is_called_by_its_name_and_digest(path, digest, name):
+    assert file_name(path, digest) == name
+    assert len(file_name("A" * 19_000, "5c5ede57" * 8)) < 60
+
+
+def test_a_value_in_a_label_is_cut():
+    assert in_label("x" * 500) == "x" * 79 + "…"
+    assert in_label(["a", "b"]) == "a+b"
+    assert in_label([0, 1, 2]) == "0-2"
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,10 @@ def test_a_label_always_shows_what_training_started_from_and_seeds_that_were_cho
             "out": tmp_path}  # fmt: skip
     started = run(**spec, seeds=2, init="affine")
     assert labels_of([started]) == ["baseconv init=affine"]
+    # Whatever the file of a checkpoint is called, its digest tells it from a construction.
+    named = {"init": "runs/none", "checkpoint_digest": "5c5ede57" * 8}
+    of_file = started.model_copy(update={"spec": started.spec.model_copy(update=named)})
+    assert labels_of([of_file]) == ["baseconv init=none@5c5ede57"]
     chosen = run(**spec, seeds=[3, 4, 5])
     assert labels_of([chosen]) == ["baseconv seeds=3-5"]
     assert labels_of([chosen, run(**spec, seeds=3)]) == ["baseconv seeds=3-5", "baseconv seeds=0-2"]

@@ -94,6 +94,11 @@ def test_the_profile_counts_values_by_digits():
 
 def test_the_solver_alone_is_at_the_floor(rows):
     assert {row.label for row in rows if row.at_floor} == {"least-squares-qr"}
+    # What a language model answered is as recorded: nobody asks it again.
+    solver = next(row for row in rows if row.at_floor)
+    spec = solver.record.spec.model_copy(update={"origin": "asked"})
+    asked = replace(solver, record=solver.record.model_copy(update={"spec": spec}))
+    assert not asked.at_floor
 
 
 def test_a_row_holds_what_its_record_says(rows):

@@ -104,6 +104,12 @@ def test_a_changed_curve_is_noticed(records, change, fact):
     assert fact in failing(record, validation_curve=curve.model_copy(update=change))
 
 
+def test_a_track_of_core_time_is_not_that_of_a_gpu(records):
+    record = records["budget"]
+    on_gpu = record.environment.model_copy(update={"device": "NVIDIA H100"})
+    assert failing(record, environment=on_gpu) == ["trained on a GPU"]
+
+
 def test_a_row_of_a_track_can_t_have_lost_its_budget(records, tmp_path):
     store = RecordStore(shutil.copytree(records["store"].folder, tmp_path / "copy"))
     path = store.path(records["budget"].spec)

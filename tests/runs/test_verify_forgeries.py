@@ -32,7 +32,7 @@ from forging import (
     with_weights,
 )
 
-from iclbench import RecordStore, verify
+from iclbench import RecordStore, RunSpec, verify
 
 
 def seed_twice(folder: Path) -> Path:
@@ -79,6 +79,18 @@ def one_prompt_better(folder: Path) -> Path:
     values = values_of(path)["squared_error"].copy()
     values[0, 5] *= 0.9
     return with_values(path, {"squared_error": values})
+
+
+def as_checkpoint(folder: Path) -> Path:
+    """A construction that the training is said to begin with, as if it were a file."""
+
+    def change(content: Content) -> None:
+        content["spec"].update(init="gd-causal", freeze=["*"], checkpoint_digest="0" * 64)
+        request = RunSpec.from_command(content["command"])
+        began = {"init": "gd-causal", "freeze": ("*",)}
+        content["command"] = request.model_copy(update=began).command()
+
+    return reseal(find(folder), change)
 
 
 def repeated_values(folder: Path) -> Path:
@@ -168,6 +180,7 @@ REFUSED: dict[str, tuple[Forgery, str]] = {
         edit(lambda c: c["spec"]["recipe_args"].update(magic=1)), "spec recipe_args",
     ),
     "an invented init": (edit_spec(init="gd-causal"), "spec init"),
+    "a construction as a checkpoint": (as_checkpoint, "spec checkpoint_digest"),
     "an invented init in the command": (
         edit_command("--recipe", "--init gd-causal --recipe"), "spec init",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -15,7 +16,7 @@ from iclbench import Architecture, Config, RecordStore, load_task, run, verify
 from iclbench.runs.causality import reads_ahead
 from iclbench.runs.objects import Objects
 from iclbench.runs.store import read_record
-from iclbench.runs.weights_facts import Trained, are_copies
+from iclbench.runs.weights_facts import Trained, are_copies, copied_seeds
 from iclbench.training.checkpoints import weights_bytes
 
 FACT = "tensors that training can't have changed"
@@ -131,8 +132,9 @@ def test_two_short_trainings_of_one_start_are_no_copies():
 
 def test_seeds_that_start_alike_are_compared_weight_by_weight():
     ends = [1.0] * 200
-    assert are_copies(moved(ends, None), moved([*ends[1:], 1.1], None))
-    assert not are_copies(moved(ends, None), moved([*ends[2:], 1.1, 1.1], None))
+    first = moved(ends, None)
+    assert copied_seeds([first, replace(moved([*ends[1:], 1.1], None), seed=1)]) == [1]
+    assert copied_seeds([first, replace(moved([*ends[2:], 1.1, 1.1], None), seed=1)]) == []
 
 
 @pytest.mark.parametrize("name", ["mask", "table.bias"])

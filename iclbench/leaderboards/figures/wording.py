@@ -68,7 +68,8 @@ def _value(name: str, record: Record, about: Descriptions) -> str:
     if name == "task":
         return about.task(value).title
     if name in {"weights", "init"}:
-        return _START.get((name, record.spec.origin), "") + file_name(value)
+        start = _START.get((name, record.spec.origin), "")
+        return start + file_name(value, record.spec.checkpoint_digest)
     group, _, argument = name.partition(".")
     if not argument:
         return in_label(value) if name in _SAY_THEMSELVES else f"{in_words(name)} {in_label(value)}"
