@@ -55,13 +55,13 @@ def measurements(folder: Path) -> Iterator[dict[str, str]]:
     finished.write_text(FINISHED.format(values=[index / 1000 for index in range(1000)]))
     words = ("-m", "iclbench", "sweep", str(planned), "--dry-run", "--out", str(folder / "none"))
     used = used_by(*words)
-    yield {"what": f"sweep --dry-run, {used.output.splitlines()[0]}", **used.cells}
+    yield {"what": "`sweep --dry-run` of 100,000 cells", **used.cells}
     out = str(folder / "out")
     used_by("-c", MAKE, str(finished), out)
     skipped = [used_by("-c", SKIP, str(finished), out) for _ in range(3)]
     wall, cpu = min(tuple(map(float, used.output.split())) for used in skipped)
     best = {"CPU s": f"{cpu:.2f}", "wall s": f"{wall:.2f}", "peak GB": ""}
-    yield {"what": "1,000 finished runs skipped, without the start of Python, best of 3", **best}
+    yield {"what": "skipping 1,000 finished cells, without the start of Python, best of 3", **best}
 
 
 def main() -> None:
