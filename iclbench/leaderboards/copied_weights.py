@@ -9,7 +9,13 @@ from ..api.errors import PLUGIN_FAILURES, RecordError
 from ..api.record import Record
 from ..runs.facts import recompute
 from ..runs.store import RecordStore, read_record
-from ..runs.weights_facts import Trained, are_copies, is_construction, trained_models
+from ..runs.weights_facts import (
+    Trained,
+    are_copies,
+    built_models,
+    is_construction,
+    trained_models,
+)
 from .board import comparable_facts
 
 
@@ -48,4 +54,5 @@ def published_of_task(record: Record, store: RecordStore) -> Iterator[tuple[Path
 def _trained(path: Path, record: Record) -> list[Trained]:
     now = recompute(path, record)
     assert now.weights is not None
-    return trained_models(now.plan, now.weights.states, record.spec)
+    states = now.weights.states
+    return trained_models(built_models(now.plan, states), states, record.spec)

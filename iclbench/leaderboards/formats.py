@@ -205,14 +205,16 @@ def start(row: Row) -> str:
 
 
 def file_name(path: str, digest: str | None) -> str:
-    """The name of a construction, or of a checkpoint with its digest, of which both are cut.
+    """The name of a construction, whose `digest` is None, or of a checkpoint with its digest.
 
-    A checkpoint's folder means nothing on another machine. `digest` is None for a construction.
+    A checkpoint's folder means nothing on another machine, and neither does a name that is the
+    digest of its content.
     """
-    name = PurePath(path).stem if digest else path
-    if digest is None or re.fullmatch(r"[0-9a-f]{64}", name):
-        return name[:8] if digest else name
-    return f"{name[:MOST_NAME]}@{digest[:8]}"
+    if digest is None:
+        return path
+    name = PurePath(path).stem
+    is_digest = re.fullmatch(r"[0-9a-f]{64}", name) is not None
+    return digest[:8] if is_digest else f"{name[:MOST_NAME]}@{digest[:8]}"
 
 
 def held_out(row: Row) -> str:

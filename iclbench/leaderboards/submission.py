@@ -62,14 +62,14 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
         )
     _require_files(path, record)
     new = _require_new(path, record, store)
-    if new:
-        require_own_weights(path, record, published_of_task(record, store))
     checks = verify(path, device_name)
     failing = [check for check in checks if not check.holds]
     if failing:
         raise RecordError(
             f"{path}: {len(failing)} of {len(checks)} facts do not hold; {failing[0].difference}"
         )
+    if new:
+        require_own_weights(path, record, published_of_task(record, store))
     (row,) = rows_of({record.id: path}, [record])
     return Submission(path, record, row, tuple(checks), device_name, new)
 

@@ -31,6 +31,7 @@ from .report import evaluation_set, is_chance, plugin_references, ranking
 from .shifts import asked_shifts, present_shifts, shifted_plan
 from .tuned import compare_tuning, trials_in_words
 from .weights_facts import (
+    built_models,
     copied_seeds,
     is_construction,
     moved_parameters,
@@ -187,19 +188,19 @@ def _models(record: Record, now: Recomputed) -> Iterator[Check]:
         return
     yield same("seeds of the weights", sorted(now.weights.states, key=str), sorted(seeds, key=str))
     states = now.weights.states
-    from_checkpoint = origin == "loaded" or record.spec.init is not None
-    unlike = unlike_saved(now.plan, states)
+    built = built_models(now.plan, states)
+    unlike = unlike_saved(built, states)
     yield same("tensors in another form, or left out", unlike, [])
     if unlike:
         return
     args = now.weights.model_args
     yield same("arguments in the file of weights", args, record.spec.model_args)
     if origin == "trained":
-        copies = copied_seeds(trained_models(now.plan, states, record.spec))
+        copies = copied_seeds(trained_models(built, states, record.spec))
         yield same("seeds with the weights of another", copies, [])
     if now.plan.recipe is not None:
         yield same("frozen parameters that moved", moved_parameters(now.plan, states), [])
-    replaced = replaced_tensors(now.plan, states, from_checkpoint)
+    replaced = replaced_tensors(built, states, record.spec)
     yield same("tensors that training can't have changed", replaced, [])
 
 

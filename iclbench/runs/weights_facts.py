@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -21,11 +21,27 @@ from .sizes import bounded_model
 #: of themselves.
 APART, NEARLY = 1e-2, 1e-3
 #: Two trained models lie further apart than the smaller of these parts of their weights' norm and
-#: of the distance that training moved them. Published ones are at least 0.027 of their norm apart.
+#: of the distance that training moved them.
 OF_NORM, OF_MOVED = 0.02, 0.5
 
 #: Seed → the parameters and buffers of its model.
 States = Mapping[int | None, Mapping[str, Tensor]]
+#: Seed → its model as it is built, before weights are given to it.
+Built = Mapping[int | None, nn.Module]
+
+
+def built_models(plan: Plan, seeds: Iterable[int | None]) -> Built:
+    """The model of each seed before training, without the weights that it may begin with."""
+    models = {}
+    for seed in seeds:
+        with (
+            torch.random.fork_rng(devices=[]),
+            full_precision(DTYPES[plan.spec.dtype]),
+            bounded_model(plan.spec.model),
+        ):
+            torch.manual_seed(derive_seed("initialization", seed or 0))
+            models[seed] = plan.architecture.build(plan.task.signature, plan.config)
+    return models
 
 
 def is_construction(spec: RunSpec | ResolvedSpec) -> bool:
@@ -46,20 +62,24 @@ class Trained:
     start: Tensor | None
 
 
-def trained_models(plan: Plan, states: States, spec: ResolvedSpec) -> list[Trained]:
+def trained_models(built: Built, states: States, spec: ResolvedSpec) -> list[Trained]:
     """Every seed's parameters, without frozen ones, which all seeds share.
 
-    `spec` is the record's, whose plan to verify it names no checkpoint.
+    `spec` is the record's: the plan to verify a record names no checkpoint.
     """
-    from_checkpoint = spec.origin == "loaded" or spec.init is not None
     models = []
     for seed, state in states.items():
-        built = dict(_built(plan, seed).named_parameters())
-        names = [name for name, parameter in built.items() if parameter.requires_grad]
+        named = dict(built[seed].named_parameters())
+        names = [name for name, parameter in named.items() if parameter.requires_grad]
         names = sorted(set(names) - matching(names, spec.freeze))
-        start = None if from_checkpoint else _flat(built, names)
+        start = None if _begins_elsewhere(spec) else _flat(named, names)
         models.append(Trained(seed, _flat(state, names), start))
     return models
+
+
+def _begins_elsewhere(spec: ResolvedSpec) -> bool:
+    """Whether the models began with given weights, not with those that they are built with."""
+    return spec.origin == "loaded" or spec.init is not None
 
 
 def _flat(state: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
@@ -112,7 +132,7 @@ def moved_parameters(plan: Plan, states: States) -> list[str]:
     return sorted(moved)
 
 
-def replaced_tensors(plan: Plan, states: States, from_checkpoint: bool) -> list[str]:
+def replaced_tensors(built: Built, states: States, spec: ResolvedSpec) -> list[str]:
     """What no training changes, and yet differs from the model as it is built.
 
     These are buffers and parameters that require no gradient. A causal mask may be such a tensor:
@@ -121,9 +141,9 @@ def replaced_tensors(plan: Plan, states: States, from_checkpoint: bool) -> list[
     """
     replaced = set()
     for seed, state in states.items():
-        module = _built(plan, seed)
+        module = built[seed]
         fixed = dict(module.named_buffers(remove_duplicate=False))
-        if from_checkpoint:
+        if _begins_elsewhere(spec):
             fixed = {name: fixed[name] for name in fixed.keys() - module.state_dict()}
         else:
             fixed |= {n: p for n, p in module.named_parameters() if not p.requires_grad}
@@ -135,15 +155,14 @@ def replaced_tensors(plan: Plan, states: States, from_checkpoint: bool) -> list[
     return sorted(replaced)
 
 
-def unlike_saved(plan: Plan, states: States) -> list[str]:
+def unlike_saved(built: Built, states: States) -> list[str]:
     """The tensors that a run's weights file would hold in another dtype or shape, or at all.
 
     What is left out could not be compared, and another dtype may hide another value.
     """
     others = set()
     for seed, state in states.items():
-        module = _built(plan, seed)
-        saved = dict([*module.named_parameters(), *module.named_buffers()])
+        saved = dict([*built[seed].named_parameters(), *built[seed].named_buffers()])
         others |= {
             name
             for name, tensor in saved.items()
@@ -151,17 +170,6 @@ def unlike_saved(plan: Plan, states: States) -> list[str]:
             or (state[name].dtype, state[name].shape) != (tensor.dtype, tensor.shape)
         }
     return sorted(others)
-
-
-def _built(plan: Plan, seed: int | None) -> nn.Module:
-    """A seed's model as it is built, before weights are given to it."""
-    with (
-        torch.random.fork_rng(devices=[]),
-        full_precision(DTYPES[plan.spec.dtype]),
-        bounded_model(plan.spec.model),
-    ):
-        torch.manual_seed(derive_seed("initialization", seed or 0))
-        return plan.architecture.build(plan.task.signature, plan.config)
 
 
 def _are_equal(built: Tensor, recorded: Tensor) -> bool:
