@@ -123,6 +123,7 @@ def _notes(
         notes += ["Each rate was measured for a second on this machine."] * timed
         if NOT_MEASURED in measured.values():
             notes.append(f"Measuring ended after {MEASURING:.0f} s; for the others, ask for fewer.")
+    notes += dict.fromkeys(f"{line}." for plan in plans for line in plan.remarks)
     notes += [_grading(plan) for plan in plans if plan.grader is not None]
     return [*notes, "Nothing has been run. To start, leave out --dry-run."]
 

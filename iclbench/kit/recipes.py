@@ -13,27 +13,28 @@ from ..api.task import Task
 from ..plugins import host
 from ..runs.checks import expect
 from ..runs.code import HARNESS
+from ..runs.recipe_arguments import split_by_use
 from .trials import all_tasks, small_config
 
 
 def check_recipe_args(architecture: type[Architecture], of: str = "") -> str:
-    """Raise ConformanceError for a recipe whose arguments the model refuses; say what was tried.
+    """Raise ConformanceError for recipes whose arguments don't fit together; say what was tried.
 
-    A recipe's `model_args` reach every model that has arguments of these names, so an argument
-    with another meaning makes a run fail that sets none. Tried are the recipes of the harness and
-    of the distribution `of`, on the tasks that the model supports.
+    A recipe's `model_args` reach every model that has arguments of these names. Those that the
+    model refuses for themselves have another meaning in it: it keeps its defaults, and what is
+    returned names them. Tried are the recipes of the harness and of the distribution `of`, on the
+    tasks that the model supports.
     """
     config, tried = small_config(architecture), 0
+    others: dict[str, None] = {}
     for label, recipe in _recipes(architecture, config, of):
-        values = {
-            name: value
-            for name, value in recipe.model_args.items()
-            if name in architecture.Config.model_fields
-        }
-        problem = _refusal(architecture.Config, values)
+        taken, refused = split_by_use(recipe.model_args, architecture.Config, {})
+        problem = _refusal(architecture.Config, taken)
         expect(problem is None, f"{label} sets {problem}")
+        others |= dict.fromkeys(refused)
         tried += 1
-    return f"the arguments that {tried} recipes set"
+    own = f"; of another meaning here: {', '.join(others)}" if others else ""
+    return f"the arguments that {tried} recipes set{own}"
 
 
 def _recipes(
@@ -58,25 +59,9 @@ def _supports(architecture: type[Architecture], task: Task[Any], config: Config)
 
 def _refusal(config: type[Config], values: Mapping[str, Any]) -> str | None:
     """Which of a recipe's arguments are refused together, and why, or None."""
-    reason = _reason(config, values)
-    if reason is None:
-        return None
-    # One that is refused for itself is the clash; others may only fit together.
-    for name, value in values.items():
-        alone = _reason(config, {name: value})
-        if alone == reason:
-            values = {name: value}
-            break
-    shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
-    return (
-        f"{shown}, which {config.__name__} refuses ({reason}); rename the argument, "
-        "or let it take this value"
-    )
-
-
-def _reason(config: type[Config], values: Mapping[str, Any]) -> str | None:
     try:
         parse_config(config, values, "model")
     except UsageError as error:
-        return reason_of(error).removeprefix("model: ")
+        shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
+        return f"{shown}, which {config.__name__} refuses ({reason_of(error)})"
     return None

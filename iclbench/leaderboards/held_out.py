@@ -14,15 +14,17 @@ def differs(record: Record, held_out: HeldOut | None) -> bool:
     if held_out is None:
         return False
     before, now = _scores(record, held_out)
-    return held_out.differs or (before is None) != (now is None)
+    return held_out.differs or held_out.ranks_differ or (before is None) != (now is None)
 
 
 def fails(record: Record, held_out: HeldOut | None) -> bool:
     """Whether the held-out score is significantly worse, as if the board's prompts were known."""
     if held_out is None:
         return False
-    before, now = map(record.ranking.goodness, _scores(record, held_out))
-    return now < before and differs(record, held_out)
+    scores = _scores(record, held_out)
+    before, now = map(record.ranking.goodness, scores)
+    by_ranks = held_out.ranks_differ and (held_out.difference.better or 0.0) < 0.5
+    return by_ranks or (now < before and (held_out.differs or None in scores))
 
 
 def _scores(record: Record, held_out: HeldOut) -> tuple[float | None, float | None]:

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, model_validator
 
-from ..api.config import Config, parse_config
+from ..api.config import Config, added_later, parse_config
 from ..api.errors import RecordError, UsageError
 from ..api.names import Label
 from ..api.random import derive_seed
@@ -40,6 +40,15 @@ class HeldOutDifference(Config):
     low: float | None = Field(description="of the 95% interval")
     high: float | None
     p: float | None = Field(ge=0, le=1, description="two-sided, Welch's test over prompts")
+    rank_p: float | None = added_later(
+        None, ge=0, le=1, description="two-sided, Mann and Whitney's test over prompts"
+    )
+    better: float | None = added_later(
+        None,
+        ge=0,
+        le=1,
+        description="share of pairs of prompts in which the held-out one is better",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> HeldOutDifference:
@@ -69,7 +78,16 @@ class HeldOut(Config):
     @property
     def differs(self) -> bool:
         """Whether the row's score differs significantly from that on the board's prompts."""
-        return self.difference.p is not None and self.difference.p < HELD_OUT_SIGNIFICANCE
+        return _is_significant(self.difference.p)
+
+    @property
+    def ranks_differ(self) -> bool:
+        """Whether its prompts do, by ranks: a few bad draws can hide that from a mean."""
+        return _is_significant(self.difference.rank_p)
+
+
+def _is_significant(p: float | None) -> bool:
+    return p is not None and p < HELD_OUT_SIGNIFICANCE
 
 
 def draw_salt() -> str:

@@ -10,7 +10,7 @@ from torch import nn
 from ..api.asked import AskedModule
 from ..api.errors import UnsupportedError, UsageError
 from ..api.random import derive_seed, torch_generator
-from ..training.checkpoints import load_state, weights_bytes
+from ..training.checkpoints import load_state, tensors_of, weights_bytes
 from ..training.replicas import matching
 from .causality import require_causal
 from .honesty import find_lower_precision
@@ -96,10 +96,7 @@ def saved_weights(plan: Plan, models: list[Model]) -> bytes | None:
     if plan.spec.origin not in {"trained", "loaded"}:
         return None
     states = {
-        model.seed: {
-            name: tensor.detach().cpu()
-            for name, tensor in [*model.module.named_parameters(), *model.module.named_buffers()]
-        }
+        model.seed: {name: t.detach().cpu() for name, t in tensors_of(model.module).items()}
         for model in models
     }
     return weights_bytes(states, plan.spec.model, plan.spec.model_args)

@@ -25,6 +25,7 @@ from ..training.optimizers.choice import check_optimizer
 from ..training.schedules import require_used
 from .grading import Grading
 from .origins import GivenWeights, States, given_weights, origin_of
+from .recipe_arguments import split_by_use
 from .sizes import bounded_model, require_room, require_small_arguments
 from .statistics import GRADE
 
@@ -37,7 +38,8 @@ class Plan:
     where nothing is trained. `steps` are those that a budget paid for in an earlier training; None:
     they are measured. `grader` makes the grader, if one was requested. `tuning` is the search that
     chose some of the arguments. `answers` are those of a language model by question, where a record
-    holds them: then nothing is asked.
+    holds them: then nothing is asked. `refused` are arguments of the recipe that the model has with
+    another meaning, with the reasons: it keeps its own defaults.
     """
 
     request: RunSpec
@@ -54,6 +56,7 @@ class Plan:
     steps: int | None = None
     tuning: Tuning | None = None
     answers: Mapping[str, str] | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def kinds(self) -> dict[str, MetricKind]:
@@ -76,6 +79,16 @@ class Plan:
         models = len(self.spec.seeds) or len(self.states) or 1
         assert isinstance(self.task, GradedTask)
         return self.task.completions(models, self.spec.eval_prompts)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the user should know of the plan, a line each."""
+        spec = self.spec
+        return [
+            f"{spec.model} on {spec.task}: recipe {spec.recipe} sets {name}, which means something "
+            f"else in {spec.model} ({reason}); it keeps its default"
+            for name, reason in self.refused.items()
+        ]
 
     def command(self) -> str:
         """The shortest command that makes the run: without options that would change nothing.
@@ -104,7 +117,7 @@ def resolve(request: RunSpec) -> Plan:
     origin = origin_of(request, architecture)
     with bounded_model(request.model):
         given = given_weights(request, architecture, task, origin)
-    config = _model_config(request, architecture, recipe, given, origin)
+    config, refused = _model_config(request, architecture, recipe, given, origin)
     if origin == "trained":
         require_room(recipe.batch, task.signature, f"recipe {request.recipe}")
     reason = architecture.supports(task.signature, config)
@@ -150,6 +163,7 @@ def resolve(request: RunSpec) -> Plan:
             )
         ),
         grader=grader,
+        refused=refused,
     )
 
 
@@ -194,7 +208,8 @@ def _recipe_args(request: RunSpec, recipe: Recipe) -> dict[str, Any]:
 
 def _task(request: RunSpec, task_class: type[Task[Any]], recipe: Recipe) -> Task[Any]:
     """The task with the recipe's arguments, which the user's override."""
-    values = {**_known(recipe.task_args, task_class.Config), **request.task_args}
+    known = {n: v for n, v in recipe.task_args.items() if n in task_class.Config.model_fields}
+    values = {**known, **request.task_args}
     config = parse_config(task_class.Config, values, f"task {request.task}")
     require_small_arguments(config, f"task {request.task}")
     task = task_class(config)
@@ -211,25 +226,22 @@ def _model_config(
     recipe: Recipe,
     given: GivenWeights,
     origin: Origin,
-) -> Config:
+) -> tuple[Config, dict[str, str]]:
     """Defaults, overridden by the recipe's arguments, then the given weights', then the user's.
 
-    What a construction sets is part of its formula: raises UsageError where the user's differ.
+    Also the recipe's arguments that the model refuses, with the reasons. What a construction sets
+    is part of its formula: raises UsageError where the user's differ.
     """
     formula = given.model_args if given.digest is None else {}
     for name, value in request.model_args.items():
         if name in formula and value != formula[name]:
             raise UsageError(f"{name}={value}: the construction has {name}={formula[name]}")
-    from_recipe = _known(recipe.model_args, architecture.Config) if origin == "trained" else {}
-    values = {**from_recipe, **given.model_args, **request.model_args}
-    config = parse_config(architecture.Config, values, f"model {request.model}")
+    own = {**given.model_args, **request.model_args}
+    from_recipe = recipe.model_args if origin == "trained" else {}
+    taken, refused = split_by_use(from_recipe, architecture.Config, own)
+    config = parse_config(architecture.Config, {**taken, **own}, f"model {request.model}")
     require_small_arguments(config, f"model {request.model}")
-    return config
-
-
-def _known(values: Mapping[str, Any], config: type[Config]) -> dict[str, Any]:
-    """Those of a recipe's arguments that this configuration has: a recipe serves many."""
-    return {name: value for name, value in values.items() if name in config.model_fields}
+    return config, refused
 
 
 def _metric(name: str, task: Task[Any]) -> Metric:

@@ -15,7 +15,7 @@ from torch import nn
 from ..api.config import Config
 from ..api.costs import BudgetReport, Operations, ValidationCurve
 from ..api.record import TrainingReport
-from ..training.checkpoints import Checkpoint, load_state, unusable
+from ..training.checkpoints import Checkpoint, load_state, tensors_of, unusable
 from .models import Model
 
 
@@ -47,7 +47,7 @@ def keep(ready: ReadyModels, path: Path, code: str, device: str) -> None:
     tensors = {
         f"{row}/{name}": tensor
         for row, model in enumerate(ready.models)
-        for name, tensor in [*model.module.named_parameters(), *model.module.named_buffers()]
+        for name, tensor in tensors_of(model.module).items()
     }
     reports = {name: getattr(ready, name) for name in _REPORTS}
     values: dict[str, Any] = {

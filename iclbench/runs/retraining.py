@@ -28,7 +28,7 @@ from ..api.spec import ResolvedSpec, RunSpec
 from ..devices import environment, find_device
 from ..files import file_digest
 from ..precision import DTYPES, full_precision
-from ..training.checkpoints import load_weights
+from ..training.checkpoints import load_weights, tensors_of
 from ..training.gradients.choice import EngineName
 from .code import checking_code, other_code, require_plugins
 from .comparison import Check, absolute, close
@@ -198,7 +198,7 @@ def _weights(path: Path, record: Record) -> States:
 def _same_bits(path: Path, record: Record, models: Sequence[Model]) -> bool:
     states = _weights(path, record)
     for model in models:
-        now = {**dict(model.module.named_parameters()), **dict(model.module.named_buffers())}
+        now = tensors_of(model.module)
         before = states.get(model.seed, {})
         if before.keys() != now.keys():
             return False

@@ -13,6 +13,7 @@ import torch
 
 from ..api.errors import PLUGIN_FAILURES, IclbenchError, Interrupted
 from ..api.record import MAIN, Record
+from ..console import report as say
 from ..devices import environment, find_device
 from ..files import require_writable
 from ..plugins import host
@@ -65,6 +66,8 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
         gradings = [plan.prepare_grading() for plan in missing]
         require_target_shape(missing[0])
         prepare_asking(missing[0])
+        for line in dict.fromkeys(line for plan in missing for line in plan.remarks):
+            say(line)
         for plan in missing:
             host().notify("iclbench_run_started", spec=plan.spec)
         errors: dict[str, BaseException] = {}

@@ -101,7 +101,6 @@ def summarize(values: Values, kind: MetricKind | None = None) -> Statistics:
         numbers = dict.fromkeys(("mean", *QUANTILES, "low", "high", "interval"))
         return Statistics(**numbers, reliable=False, n=0)
     with np.errstate(invalid="ignore", over="ignore"):
-        quantiles = np.quantile(_nan_as_infinite(values), list(QUANTILES.values()))
         mean = values.mean()
     interval = mean_interval(values[..., None], _quantity(kind))
     return Statistics(
@@ -112,8 +111,21 @@ def summarize(values: Values, kind: MetricKind | None = None) -> Statistics:
         reliable=bool(interval.reliable[0]),
         n=values.shape[1],
         digits=mean_digits(digits(values, error), error) if error else None,
-        **{name: finite(q) for name, q in zip(QUANTILES, quantiles, strict=True)},
+        **dict(zip(QUANTILES, quantiles(values), strict=True)),
     )
+
+
+def quantiles(values: Values) -> list[float | None]:
+    """The quantiles of `QUANTILES`, linear between values; None for those that are not finite."""
+    ordered = np.sort(_nan_as_infinite(values), axis=None)
+    found = []
+    with np.errstate(invalid="ignore", over="ignore"):
+        linear = np.quantile(ordered, list(QUANTILES.values()))
+    for share, quantile in zip(QUANTILES.values(), linear, strict=True):
+        place = share * (len(ordered) - 1)
+        # On a value beside an infinite one, numpy adds 0 · ∞.
+        found.append(finite(ordered[int(place)] if place == int(place) else quantile))
+    return found
 
 
 def mean_digits(values: Values, error: ErrorKind) -> Digits:

@@ -13,6 +13,7 @@ from ..api.random import derive_seed
 from ..api.spec import ResolvedSpec, RunSpec
 from ..plugins import host
 from ..precision import DTYPES, full_precision
+from ..training.checkpoints import tensors_of
 from ..training.replicas import matching
 from .plan import Plan
 from .sizes import bounded_model
@@ -162,7 +163,7 @@ def unlike_saved(built: Built, states: States) -> list[str]:
     """
     others = set()
     for seed, state in states.items():
-        saved = dict([*built[seed].named_parameters(), *built[seed].named_buffers()])
+        saved = tensors_of(built[seed])
         others |= {
             name
             for name, tensor in saved.items()

@@ -74,6 +74,11 @@ def unusable(path: Path, reason: str) -> RecordError:
     return RecordError(f"checkpoint {path} {reason}; delete it to start afresh")
 
 
+def tensors_of(module: nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers of a module, each under its first name."""
+    return dict([*module.named_parameters(), *module.named_buffers()])
+
+
 def weights_bytes(
     states: Mapping[int | None, Mapping[str, Tensor]], model: str, model_args: dict[str, Any]
 ) -> bytes:
@@ -116,7 +121,7 @@ def load_weights(path: Path) -> Weights:
             about = parse_config(_About, json.loads(text), f"{path}: metadata")
             for name in file.keys():  # noqa: SIM118
                 seed, slash, rest = name.partition("/")
-                seeded = bool(slash) and seed.isdigit()
+                seeded = bool(slash) and seed.isascii() and seed.isdigit()
                 key = int(seed) if seeded else None
                 states.setdefault(key, {})[rest if seeded else name] = file.get_tensor(name)
     except (SafetensorError, OSError, ValueError, TypeError, RecursionError) as error:
@@ -164,9 +169,8 @@ def load_state(
             module.named_buffers(remove_duplicate=False),
         )
     )
-    named_once = {name for name, _ in (*module.named_parameters(), *module.named_buffers())}
     unexpected = sorted(set(state) - set(own))
-    missing = sorted(named_once.intersection(module.state_dict()) - set(state))
+    missing = sorted(tensors_of(module).keys() & module.state_dict().keys() - set(state))
     wrong = [
         f"{name} is {tuple(state[name].shape)}, not {tuple(own[name].shape)}"
         for name in sorted(set(state) & set(own))

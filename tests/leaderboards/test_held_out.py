@@ -14,6 +14,7 @@ from iclbench.display.formats import as_markdown
 from iclbench.leaderboards import formats, held_out
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.page_parts import HELD_OUT, held_out_legend
+from iclbench.leaderboards.site import run_parts
 from iclbench.runs.heldout import HeldOut, read_held_out, write_held_out
 from iclbench.runs.heldout_evaluation import evaluate_held_out
 from iclbench.runs.store import read_record
@@ -43,6 +44,21 @@ def test_a_row_that_is_significantly_worse_on_held_out_prompts_has_no_rank(path)
         (row,) = [row for row in board.rows if row.is_trained]
         assert formats.rank(row) == rank
         assert row.fails_held_out is (rank == "held out")
+
+
+@pytest.mark.parametrize(("better", "fails"), [(0.2, True), (0.8, False)])
+def test_ranks_alone_can_show_that_a_row_is_worse(path, better, fails):
+    held_out = evaluate_held_out(path, read_record(path), "00" * 32)
+    # A mean that heavy tails moved says nothing, whatever its sign.
+    far = {"p": 0.5, "rank_p": 1e-6, "better": better}
+    difference = held_out.difference.model_copy(update=far)
+    write_held_out(path, resealed(held_out.model_copy(update={"difference": difference})))
+    board = next(b for b in leaderboard(path.parents[1]) if any(row.held_out for row in b.rows))
+    (row,) = [row for row in board.rows if row.is_trained]
+    assert (row.held_out_differs, row.fails_held_out) == (True, fails)
+    shown = run_parts.held_out(row)
+    assert f"by Welch's test; better in {better:.0%} of pairs of prompts; p = 1e-06 by" in shown
+    assert "ranks, significant" in shown
 
 
 def test_a_held_out_score_that_is_not_finite_differs(path):

@@ -187,7 +187,7 @@ def test_welch_s_test_agrees_with_scipy():
     a, b = generator.normal(0.3, 1, 200), generator.normal(0, 2, 150)
     expected = ttest_ind(a, b, equal_var=False)
     bounds = expected.confidence_interval()
-    ours = _difference(a, b)
+    ours = _difference(a, b, "higher")
     assert ours.p == pytest.approx(expected.pvalue)
     assert (ours.low, ours.high) == (pytest.approx(bounds.low), pytest.approx(bounds.high))
 
@@ -197,4 +197,32 @@ def test_welch_s_test_agrees_with_scipy():
 )
 def test_constant_and_infinite_values_have_a_p_value_or_none(now, p):
     with np.errstate(invalid="ignore"):
-        assert _difference(now, np.ones(5)).p == p
+        assert _difference(now, np.ones(5), "lower").p == p
+
+
+def test_ranks_show_what_heavy_tails_hide_from_a_mean():
+    generator = np.random.default_rng(0)
+    found = {"mean": 0, "ranks": 0, "wrongly": 0}
+    for _ in range(200):
+        before, now = np.exp(3 * generator.standard_normal((2, 1024)))
+        found["wrongly"] += _difference(now, before, "lower").rank_p < 0.05
+        worse = _difference(2 * now, before, "lower")
+        found["mean"] += worse.p < 0.001
+        found["ranks"] += worse.rank_p < 0.001 and worse.better < 0.5
+    # At the level of 5%, 3 to 18 of 200 with a probability of 99%.
+    assert found["mean"] < 20
+    assert found["ranks"] > 180
+    assert 3 <= found["wrongly"] <= 18
+
+
+def test_ranks_of_equal_infinite_and_missing_values():
+    ones = np.ones(8)
+    assert (_difference(ones, ones, "lower").rank_p, _difference(ones, ones, "lower").better) == (
+        1.0,
+        0.5,
+    )
+    for bad in (np.inf, np.nan):
+        with np.errstate(invalid="ignore"):
+            lost = _difference(np.full(200, bad), np.ones(200), "lower")
+        assert (lost.p, lost.better) == (None, 0.0)
+        assert lost.rank_p < 0.001

@@ -78,13 +78,22 @@ def held_out(row: Row) -> str:
     write = "{:.4f}" if row.has_digits else "{:.4g}"
     mean, low, high = (write.format(v) for v in (part.mean, part.low, part.high))
     verdict = "significant" if row.held_out_differs else "not significant"
-    p = "p < 1e-10" if part.p < 1e-10 else f"p = {part.p:.2g}"
+    p = _p_value(part.p)
     numbers = with_minus(f"{score}; difference {mean}, 95% interval [{low}, {high}]; {p}")
     public = "; their data is public" if is_of_public_data(row.record) else ""
+    if part.rank_p is not None and part.better is not None:
+        numbers += f" by Welch's test; better in {part.better:.0%} of pairs of prompts; "
+        numbers += f"{_p_value(part.rank_p)} by ranks"
+    else:
+        numbers += " by Welch's test"
     return (
-        f"{numbers} by Welch's test, {verdict}: with hundreds of rows, the level is "
+        f"{numbers}, {verdict}: with hundreds of rows, the level is "
         f"{HELD_OUT_SIGNIFICANCE:g}; prompts of {row.held_out.created[:10]}{public}"
     )
+
+
+def _p_value(p: float) -> str:
+    return "p < 1e-10" if p < 1e-10 else f"p = {p:.2g}"
 
 
 def wall_clock(row: Row) -> str:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ...api.capabilities import TrainingContext
 from ...api.errors import PluginError
 from ...nn.training_form import training_form
+from ..checkpoints import tensors_of
 from ..replicas import Replicas
 
 
@@ -27,7 +28,7 @@ class Bound:
         if form is None:
             raise NoFormError
         tensors = {**replicas.views(rows), **replicas.others(rows)}
-        named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        named = tensors_of(module)
         for name, tensor in named.items():
             # Shares memory with `flat`, so an update of `flat` is one of the module.
             tensor.data = tensors[name].data

@@ -1,0 +1,78 @@
+"""Arguments of recipes: those that a model takes, and those that mean something else in it."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import field_validator, model_validator
+from small_runs import TINY
+
+from iclbench import Config, RunSpec, UsageError, run
+from iclbench.runs.plan import resolve
+from iclbench.runs.recipe_arguments import split_by_use
+
+
+class Sized(Config):
+    """A width, heads that divide it, and a kernel that is a number here."""
+
+    width: int = 16
+    heads: int = 1
+    kernel: int = 4
+
+    @model_validator(mode="after")
+    def _divides(self) -> Sized:
+        if self.width % self.heads:
+            raise ValueError(f"{self.heads} heads do not divide {self.width}")
+        return self
+
+
+class Needy(Config):
+    """A configuration with a required argument."""
+
+    size: int
+    kernel: int = 4
+
+    @field_validator("kernel")
+    @classmethod
+    def _is_small(cls, kernel: int) -> int:
+        if kernel > 9:
+            raise ValueError("a kernel has at most 9 taps")
+        return kernel
+
+
+def test_names_that_a_model_lacks_and_those_that_are_given_are_left_out():
+    values = {"width": 8, "layers": 2, "heads": 4}
+    assert split_by_use(values, Sized, {"heads": 2}) == ({"width": 8}, {})
+
+
+def test_an_argument_that_is_refused_for_itself_is_left_out_with_its_reason():
+    taken, refused = split_by_use({"width": 8, "kernel": "softmax"}, Sized, {})
+    assert taken == {"width": 8}
+    assert "valid integer" in refused.pop("kernel")
+    assert not refused
+    taken, refused = split_by_use({"kernel": 12}, Needy, {"size": 1})
+    assert (taken, refused) == ({}, {"kernel": "kernel: a kernel has at most 9 taps (got 12)"})
+
+
+def test_arguments_that_only_clash_with_each_other_or_the_user_s_stay():
+    # 8 heads fit the default width and not that of the user, who must choose.
+    assert split_by_use({"heads": 8}, Sized, {"width": 12}) == ({"heads": 8}, {})
+    assert split_by_use({"kernel": 3}, Needy, {}) == ({"kernel": 3}, {})
+
+
+def test_a_plan_keeps_the_default_and_says_so(capsys, tmp_path):
+    tiny = {**TINY, "task": "compression", "task_args": {"pool": 64}, "recipe": "quick"}
+    tiny |= {"recipe_args": {"steps": 1, "warmup": 0}, "seeds": (0,), "eval_prompts": 4}
+    plan = resolve(RunSpec(model="looped-transformer", **tiny))
+    assert plan.refused.keys() == {"mixer_args"}
+    assert plan.spec.model_args["mixer"] == "attention"
+    run("looped-transformer", **tiny, out=tmp_path)
+    said = capsys.readouterr().err
+    assert "compression: recipe quick sets mixer_args, which means something else" in said
+    assert "mixer attention: unknown field 'baseconv'" in said
+
+
+def test_an_argument_that_the_user_sets_is_still_refused():
+    args = {"mixer_args": {"taps": 3}}
+    request = RunSpec(model="looped-transformer", task="least-squares", model_args=args)
+    with pytest.raises(UsageError, match="mixer attention: unknown field 'taps'"):
+        resolve(request)
