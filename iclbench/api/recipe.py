@@ -62,7 +62,11 @@ class Recipe(Config):
     gradient_weight: float = Field(
         2.0, ge=0, description="weight with which that mean is added to the gradient"
     )
-    chunk: int = Field(20, ge=1, description="steps whose data are drawn in one call")
+    chunk: int = Field(
+        20,
+        ge=1,
+        description="steps whose data are drawn in one call; a run that is stopped ends after them",
+    )
     accumulate: int = added_later(
         1, ge=1, description="equal parts of a batch whose gradients are computed one after another"
     )

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, NonNegativeInt, model_validator
 
 from .config import Config, added_later
 from .costs import BudgetReport, Operations, ValidationCurve
@@ -117,12 +117,12 @@ class Proof(Config):
 class GradingCost(Config):
     """The cost of a paid grader at list price; None if prices are unknown."""
 
-    requests: int = Field(description="answers paid for, including those of earlier runs")
-    prompt_tokens: int
-    answer_tokens: int
-    usd: float | None = Field(description="the cost of all these answers")
-    paid_usd: float | None = Field(description="the part that this run paid")
-    estimated_usd: float | None = Field(description="this run's highest possible cost")
+    requests: int = Field(ge=0, description="answers paid for, including those of earlier runs")
+    prompt_tokens: int = Field(ge=0)
+    answer_tokens: int = Field(ge=0)
+    usd: float | None = Field(ge=0, description="the cost of all these answers")
+    paid_usd: float | None = Field(ge=0, description="the part that this run paid")
+    estimated_usd: float | None = Field(ge=0, description="this run's highest possible cost")
 
 
 class GraderReport(Config):
@@ -131,9 +131,11 @@ class GraderReport(Config):
     name: str
     model: Label | None = Field(None, description="the model that graded, as it names itself")
     prompt: Label | None = Field(None, description="SHA-256 of the prompt and of the answer's form")
-    completions: int = 0
-    failures: int = Field(0, description="completions without a grade, excluded from statistics")
-    reasons: dict[Label, int] = Field({}, description="reason of a failure → how often it occurred")
+    completions: int = Field(0, ge=0)
+    failures: int = Field(0, ge=0, description="completions without a grade; statistics lack them")
+    reasons: dict[Label, NonNegativeInt] = Field(
+        {}, description="why a grade is missing → how often"
+    )
     cost: GradingCost | None = None
     answers: FileReference | None = Field(
         None, description="every completion with its scores and the raw answer, JSON lines"

@@ -47,7 +47,9 @@ class VerbGroup(TyperGroup):
         if args and args[0] in VERBS:
             self.commands[args[0]] = _load(args[0])
         command = super().resolve_command(ctx, args)
-        gc.enable()  # which `main` has paused
+        # Of what imports made, which stays, nothing is collected; `main` has paused the collection.
+        gc.freeze()
+        gc.enable()
         return command
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,13 @@ from ..api.errors import RecordError
 from .document import Export
 from .task_data import export_task
 
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
 #: Targets may differ by this much, relative to the largest: another machine rounds otherwise.
 TOLERANCE = 1e-5
+#: Another version may encode the same values in so many times the bytes.
+LARGER = 10
 
 
 def require_same_prompts(folder: Path, export: Export) -> None:
@@ -69,12 +74,11 @@ def _require_close(ours: Path, theirs: Path) -> None:
 
     name = f"data/{theirs.name}"
     try:
+        if not _have_one_form(parquet.ParquetFile(ours), parquet.ParquetFile(theirs)):
+            raise RecordError(f"{name} does not have the columns and rows of its task")
         expected, given = parquet.read_table(ours), parquet.read_table(theirs)
-        same_form = expected.schema.equals(given.schema) and expected.num_rows == given.num_rows
     except (ArrowException, OSError) as error:
         raise RecordError(f"{name} is not Parquet: {str(error)[:100]}") from None
-    if not same_form:
-        raise RecordError(f"{name} does not have the columns and rows of its task")
     for column in expected.column_names:
         try:
             mine, yours = (np.array(t[column].to_pylist()) for t in (expected, given))
@@ -91,3 +95,23 @@ def _require_close(ours: Path, theirs: Path) -> None:
         size = float(np.abs(mine[np.isfinite(mine)]).max(initial=0.0))
         if not np.allclose(mine, yours, rtol=TOLERANCE, atol=TOLERANCE * size, equal_nan=True):
             raise RecordError(f"{name}: {column} differs from its task")
+
+
+def _have_one_form(ours: ParquetFile, theirs: ParquetFile) -> bool:
+    """Whether two files have the same columns and as many values, by what they say of themselves.
+
+    A few kilobytes can be unpacked to gigabytes, so that nothing else is read before.
+    """
+    if not ours.schema_arrow.equals(theirs.schema_arrow):
+        return False
+    (rows, values, size), (their_rows, their_values, their_size) = map(_extent, (ours, theirs))
+    return (rows, values) == (their_rows, their_values) and their_size <= LARGER * size
+
+
+def _extent(file: ParquetFile) -> tuple[int, int, int]:
+    """The numbers of rows and of values, and the bytes of all columns when they are unpacked."""
+    about = file.metadata
+    groups = [about.row_group(i) for i in range(about.num_row_groups)]
+    columns = [group.column(i) for group in groups for i in range(about.num_columns)]
+    sizes = sum(column.total_uncompressed_size for column in columns)
+    return about.num_rows, sum(column.num_values for column in columns), sizes

@@ -189,6 +189,10 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
             "",
         ]
     lines += [f"- refused: {markdown(reason)}" for reason in refused]
+    claimed = [s.path.name for s in accepted if s.record.spec.origin == "asked"]
+    if claimed:
+        lines += [f"- claimed: what the language model answered, in {', '.join(claimed)}; it is "
+                  "not asked again", ""]  # fmt: skip
     if accepted:
         commands = [s.record.command for s in accepted]
         lines += ["Reproduce:", "", "```bash", *commands, "```"]

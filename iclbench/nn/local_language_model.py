@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,7 +79,8 @@ class LocalLanguageModel:
         Raises UsageError as `require` does, and for a file that is no model.
         """
         self.require()
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+        from transformers.utils import logging
 
         report(f"{self._who}: reading {self.file.name}")
         folder = str(self.file.parent)
@@ -88,15 +90,25 @@ class LocalLanguageModel:
             "local_files_only": True,
             "trust_remote_code": False,
         }
+        # A tensor of another shape is named below; transformers would only refer to its log.
+        whole = {"output_loading_info": True, "ignore_mismatched_sizes": True}
+        verbosity = logging.get_verbosity()
+        logging.set_verbosity(logging.CRITICAL)
         # Its bars of progress take no notice of transformers' own switch.
         try:
             with contextlib.redirect_stderr(io.StringIO()):
+                config = AutoConfig.from_pretrained(folder, **options)
+                _require_room(config, self.file)
                 tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-                model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
+                model, told = AutoModelForCausalLM.from_pretrained(
+                    folder, dtype=torch.float32, **whole, **options
+                )
+                _require_whole(model, told, tokenizer)
         except Exception as error:  # readers raise anything for a file that is no model
-            raise UsageError(
-                f"{self._who}: {self.file} can't be read: {first_line(error)}"
-            ) from None
+            reason = str(error) if isinstance(error, UsageError) else first_line(error)
+            raise UsageError(f"{self._who}: {self.file} can't be read: {reason}") from None
+        finally:
+            logging.set_verbosity(verbosity)
         return Loaded(model.to(self._device).eval(), tokenizer)
 
     def complete(self, text: str, most_tokens: int) -> str:
@@ -119,3 +131,25 @@ class LocalLanguageModel:
         )
         answer: str = tokenizer.decode(ids[0, length:], skip_special_tokens=True)
         return answer
+
+
+def _require_room(config: Any, file: Path) -> None:
+    """Raise UsageError for a model that the file has no bytes for: building it might never end."""
+    size, width = file.stat().st_size, config.hidden_size
+    # A layer has a vector of its width at least, and no number takes less than a bit.
+    if config.num_hidden_layers * width > size or config.vocab_size * width > 8 * size:
+        raise UsageError(f"its {size:,} bytes do not hold the model that its header describes")
+
+
+def _require_whole(model: Any, told: Mapping[str, Any], tokenizer: Any) -> None:
+    """Raise UsageError for a file that leaves a part of its model to chance, or ids without a row.
+
+    `told` is what transformers says of the loading.
+    """
+    for kind in ("missing_keys", "mismatched_keys", "unexpected_keys"):
+        if told.get(kind):
+            first = min(map(str, told[kind]))
+            raise UsageError(f"it has {kind.removesuffix('_keys')} tensors, such as {first}")
+    rows = model.get_input_embeddings().num_embeddings
+    if len(tokenizer) > rows:
+        raise UsageError(f"{len(tokenizer):,} tokens for {rows:,} embeddings")

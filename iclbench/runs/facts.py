@@ -184,6 +184,8 @@ def _models(record: Record, now: Recomputed) -> Iterator[Check]:
     elif now.weights is not None:
         expected = sorted(now.weights.states, key=lambda seed: seed or 0)
     yield same("seeds", seeds, expected)
+    if origin != "trained":
+        yield same("diverged at", [s.diverged_at for s in record.seeds], [None] * len(seeds))
     if now.weights is None:
         return
     yield same("seeds of the weights", sorted(now.weights.states, key=str), sorted(seeds, key=str))
@@ -200,7 +202,7 @@ def _models(record: Record, now: Recomputed) -> Iterator[Check]:
         yield same("seeds with the weights of another", copies, [])
     if now.plan.recipe is not None:
         yield same("frozen parameters that moved", moved_parameters(now.plan, states), [])
-    replaced = replaced_tensors(built, states, record.spec)
+    replaced = replaced_tensors(built, states, record.spec, now.plan)
     yield same("tensors that training can't have changed", replaced, [])
 
 
@@ -272,6 +274,9 @@ def claims(record: Record, objects: Objects, stale: Sequence[str] | None = None)
         claimed[OTHER_CODE] = ", ".join(stale)
     if record.answers is not None:
         claimed["answers"] = f"those of {visible(read_answers(record, objects).model, 200)}"
+    # A service's grader names its prompt, which is checked, so that none hides that it is one.
+    if record.grader is not None and record.grader.prompt is not None:
+        claimed["grades"] = f"those of {visible(record.grader.model or record.grader.name, 200)}"
     if record.grader is not None and record.grader.cost is not None:
         claimed["cost of grading"] = f"{record.grader.cost.requests} answers"
     if record.proof is not None:

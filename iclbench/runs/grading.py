@@ -16,6 +16,8 @@ from ..api.record import GraderReport
 from ..api.statistics import finite
 
 _SCORE_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
+#: What a line of the answers holds.
+_LINE = {"beginning", "ending", "scores", "answer"}
 #: The largest raw answer that a record keeps, in bytes of JSON.
 LARGEST_ANSWER = 64 * 1024
 
@@ -80,8 +82,7 @@ class Grading(Grader):
 
     def report(self) -> GraderReport:
         """The grader's report with the numbers of completions and failures."""
-        failures = sum(None in line["scores"].values() for line in self._lines)
-        counts = {"completions": len(self._lines), "failures": failures}
+        counts = {"completions": len(self._lines), "failures": _failures(self._lines)}
         report = self.grader.report()
         # A service wrote these texts.
         texts = {
@@ -106,7 +107,7 @@ class RecordedGrader(Grader):
         try:
             self._lines = [json.loads(line) for line in answers.decode("ascii").splitlines()]
             self._scores = [self._read(line) for line in self._lines]
-            sound = all(self._is_sound(line) for line in self._lines)
+            sound = all(map(self._is_sound, self._lines, self._scores))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             sound = False
         if not sound:
@@ -114,14 +115,16 @@ class RecordedGrader(Grader):
         self._next = 0
         self.same = 0
 
-    def _is_sound(self, line: dict[str, Any]) -> bool:
-        """Whether a line holds a completion, and the scores that all lines hold."""
+    def _is_sound(self, line: dict[str, Any], read: dict[str, float]) -> bool:
+        """Whether a line holds a completion, and the scores of its answer that all lines hold."""
         names = line["scores"].keys()
         return (
-            isinstance(line["beginning"], str)
+            line.keys() == _LINE
+            and isinstance(line["beginning"], str)
             and isinstance(line["ending"], str)
             and names == self._lines[0]["scores"].keys()
             and all(_SCORE_NAME.fullmatch(name) for name in names)
+            and line["scores"] == {name: finite(score) for name, score in read.items()}
         )
 
     def _read(self, line: dict[str, Any]) -> dict[str, float]:
@@ -145,3 +148,12 @@ class RecordedGrader(Grader):
     def total(self) -> int:
         """The number of recorded answers."""
         return len(self._lines)
+
+    @property
+    def failures(self) -> int:
+        """The number of recorded answers that lack a score."""
+        return _failures(self._lines)
+
+
+def _failures(lines: Sequence[dict[str, Any]]) -> int:
+    return sum(None in line["scores"].values() for line in lines)

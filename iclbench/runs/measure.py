@@ -107,18 +107,26 @@ def _target_size(batches: list[Batch]) -> float:
     return float(np.sqrt(np.mean(squares))) if squares else 0.0
 
 
-def analyse(plan: Plan, models: list[Model], device: torch.device) -> dict[str, Any]:
-    """What each metric reports of each model as a whole: metric → a dictionary for each model."""
+def analyse(
+    plan: Plan, models: list[Model], device: torch.device, eval_batch: int | None = None
+) -> dict[str, Any]:
+    """What each metric reports of each model as a whole: metric → a dictionary for each model.
+
+    A model is evaluated on `eval_batch` prompts at once, as by `measure`.
+    """
     if not plan.metrics:
         return {}
     batches = plan.task.evaluation_batches(
         plan.spec.eval_prompts, plan.spec.eval_seed, DTYPES[plan.spec.dtype]
     )
     analyses: dict[str, Any] = {}
+    at_once = eval_batch or default_eval_batch(device)
     for metric in plan.metrics:
         by_model = []
         for model in models:
-            context = EvaluationContext(device, torch_generator("cpu", "analysis"))
+            context = EvaluationContext(
+                device, torch_generator("cpu", "analysis"), batch_size=at_once
+            )
             module = model.module.to(device).eval()
             with torch.no_grad():
                 by_model.append(metric.analysis(module, plan.task, batches, context))

@@ -95,8 +95,5 @@ def saved_weights(plan: Plan, models: list[Model]) -> bytes | None:
     """
     if plan.spec.origin not in {"trained", "loaded"}:
         return None
-    states = {
-        model.seed: {name: t.detach().cpu() for name, t in tensors_of(model.module).items()}
-        for model in models
-    }
+    states = {model.seed: tensors_of(model.module) for model in models}
     return weights_bytes(states, plan.spec.model, plan.spec.model_args)

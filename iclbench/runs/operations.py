@@ -7,9 +7,10 @@ Operations element by element are not counted.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -29,11 +30,12 @@ from .plan import Plan
 Shape = Sequence[int]
 
 #: Operators that do arithmetic which nobody counts. A model that runs one has unknown operations.
-UNCOUNTED = ("linalg", "cholesky", "triangular_solve", "lu_solve", "ormqr", "geqrf", "rnn", "svd")
-#: Operators that have such a name, and work element by element or have a formula below.
-COUNTED = {
-    "linalg_vector_norm", "linalg_cross", "_linalg_check_errors", "linalg_solve_triangular"
-}  # fmt: skip
+UNCOUNTED = (
+    "linalg", "cholesky", "triangular_solve", "lu_solve", "ormqr", "geqrf", "rnn", "svd",
+    "trilinear", "attention", "transformer_encoder_layer",
+)  # fmt: skip
+#: Operators that have such a name, and work element by element.
+SIMPLE = {"linalg_vector_norm", "linalg_cross", "_linalg_check_errors"}
 
 
 def count_operations(plan: Plan, module: nn.Module, steps: int | None = None) -> Operations | None:
@@ -89,10 +91,21 @@ def forward_operations(plan: Plan, module: nn.Module) -> float | None:
     spec, prompts = plan.spec, 2
     batches = plan.task.evaluation_batches(prompts, spec.eval_seed, DTYPES[spec.dtype])
     module, arithmetic = copy.deepcopy(module).cpu().eval(), Arithmetic()
-    with torch.no_grad(), arithmetic:
+    with torch.no_grad(), _parts_of_layers(), arithmetic:
         for batch in batches:
             module(batch.prompt)
     return arithmetic.known(prompts * len(batches))
+
+
+@contextlib.contextmanager
+def _parts_of_layers() -> Iterator[None]:
+    """Run torch's layers as the products that they are made of, not as one operator each."""
+    was_on = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(was_on)
 
 
 class Arithmetic(Operators):  # type: ignore[no-untyped-call]
@@ -101,15 +114,13 @@ class Arithmetic(Operators):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()
         self.operations = 0.0
+        self._is_known = True
         further = {op: shape_wrapper(f) for op, f in _formulas().items()}  # type: ignore[no-untyped-call]
         self._formulas = flop_registry | further
 
     def known(self, prompts: int) -> float | None:
         """The operations per prompt, or None where an operator ran that nobody counts."""
-        names = self.counts.keys() - COUNTED
-        if not self.operations or any(part in name for name in names for part in UNCOUNTED):
-            return None
-        return float(self.operations / prompts)
+        return float(self.operations / prompts) if self.operations and self._is_known else None
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -117,8 +128,11 @@ class Arithmetic(Operators):  # type: ignore[no-untyped-call]
         """Count, and run."""
         result = super().__torch_dispatch__(func, types, args, kwargs)
         formula = self._formulas.get(func.overloadpacket)
+        name = func.overloadpacket.__name__
         if formula is not None:
             self.operations += formula(*args, **(kwargs or {}), out_val=result)
+        elif name not in SIMPLE and any(part in name for part in UNCOUNTED):
+            self._is_known = False
         return result
 
 
@@ -127,11 +141,16 @@ def _formulas() -> dict[Any, Any]:
     aten = torch.ops.aten
     return {
         aten.mv: lambda a, b, **_: 2 * math.prod(a),
+        aten.addmv: lambda start, a, b, **_: 2 * math.prod(a),
         aten.dot: lambda a, b, **_: 2 * math.prod(a),
         aten._fft_r2c: lambda a, dims, *_, **__: _fourier(a, dims) / 2,
         aten._fft_c2r: lambda a, dims, *_, out_shape, **__: _fourier(out_shape, dims) / 2,
         aten._fft_c2c: lambda a, dims, *_, **__: _fourier(a, dims),
         aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+        # Each product has two in the backward pass. What is computed again is not counted.
+        aten._scaled_dot_product_flash_attention_for_cpu_backward: (
+            lambda grad, q, k, v, *_, **__: 2 * _attention(q, k, v)
+        ),
         # By substitution: half of an n × n matrix times each right-hand side.
         aten.linalg_solve_triangular: lambda a, b, **_: math.prod(b) * a[-1],
     }

@@ -120,6 +120,7 @@ def resolve(request: RunSpec) -> Plan:
     config, refused = _model_config(request, architecture, recipe, given, origin)
     if origin == "trained":
         require_room(recipe.batch, task.signature, f"recipe {request.recipe}")
+        _require_dtype(request, recipe)
     reason = architecture.supports(task.signature, config)
     if reason is not None:
         raise UnsupportedError(f"{request.model} can't do {request.task}: {reason}")
@@ -198,6 +199,15 @@ def _recipe(request: RunSpec, task_class: type[Task[Any]]) -> Recipe:
         scaled_from = recipe.schedule_steps or recipe.steps
         recipe = recipe.model_copy(update={"schedule_steps": scaled_from})
     return recipe.model_copy(update={"optimizer_args": check_optimizer(recipe)})
+
+
+def _require_dtype(request: RunSpec, recipe: Recipe) -> None:
+    """Raise UsageError for float64 with mixed precision, which torch would leave out silently."""
+    if request.dtype == "float64" and recipe.autocast != "none":
+        raise UsageError(
+            f"autocast={recipe.autocast} trains in float32: leave out --dtype float64, or add "
+            "--recipe-args autocast=none"
+        )
 
 
 def _recipe_args(request: RunSpec, recipe: Recipe) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def evaluated(
         track=track_of(plan),
         budget=ready.budget,
         tuning=plan.tuning,
-        analyses=analyse(plan, models, device),
+        analyses=analyse(plan, models, device, settings.eval_batch),
         grader=grader_report(grading, store.objects, spec.task) if grading else None,
         environment=environment(device),
         plugins=plugin_references(plan),

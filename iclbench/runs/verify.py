@@ -19,7 +19,6 @@ import torch
 from torch import nn
 
 from ..api.errors import IclbenchError, RecordError
-from ..api.grader import Grader
 from ..api.names import visible
 from ..api.record import Record
 from ..api.task import Task
@@ -32,14 +31,12 @@ from .comparison import RELATIVE, Check, close, compare_analyses, same
 from .cost_facts import compare_last_validation
 from .exclusive import exclusive
 from .facts import compare_facts, recompute
-from .grading import Grading, RecordedGrader
+from .grading_facts import compare_grading, grader_of
 from .heldout_evaluation import compare_held_out
 from .measure import analyse, axes_of, measure
 from .models import Model, given_models
-from .objects import Objects
 from .plan import Plan
 from .recorded import Recorded
-from .recorded_endings import same_endings
 from .rounding import measure_rounded
 from .shifts import present_shifts, shifted_models, shifted_plan
 from .state_size import state_sizes
@@ -79,7 +76,7 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
         models = _in_order(given_models(plan), record)
         recorded = Recorded(path, "", record.main, [seed.seed for seed in record.seeds])
         recorded.require_consistent(plan, axes_of(plan, models[0]))
-        grader = _grader(path, record, plan)
+        grader = grader_of(path, record, plan)
         measured = measure(plan, models, on_device, grader=grader)
         parameters = sum(p.numel() for p in models[0].module.parameters())
         checks += [
@@ -92,7 +89,7 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
                 lambda: measure_rounded(plan, models, on_device),
             ),
             *compare_analyses(record.analyses, analyse(plan, models, on_device), record.spec.dtype),
-            *_compare_grading(path, record, grader),
+            *compare_grading(path, record, plan, grader),
             *compare_answers_used(record, models),
             *compare_last_validation(record, plan, models, on_device),
         ]
@@ -150,30 +147,3 @@ def _in_order(models: list[Model], record: Record) -> list[Model]:
     """The models in the order of the record's seeds."""
     by_seed = {model.seed: model for model in models}
     return [by_seed[seed.seed] for seed in record.seeds]
-
-
-def _grader(path: Path, record: Record, plan: Plan) -> Grading | RecordedGrader | None:
-    """The grader of the record; for a paid one, the answers that it gave."""
-    if record.grader is None or plan.grader is None:
-        return None
-    if record.grader.answers is None:
-        raise RecordError("it names no file with its grader's answers")
-    answers = Objects.beside(path).read(record.grader.answers)
-    grader = plan.grader()
-    return RecordedGrader(grader, answers) if grader.paid else plan.prepare_grading()
-
-
-def _compare_grading(path: Path, record: Record, grader: Grader | None) -> list[Check]:
-    """Whether the endings in the record's file are those that the model writes.
-
-    A free grader's scores are compared too. A paid one is not asked again, and what it answered
-    must be about these endings.
-    """
-    if isinstance(grader, RecordedGrader):
-        total, equal = grader.total, grader.same
-    elif isinstance(grader, Grading) and record.grader and record.grader.answers:
-        recorded = Objects.beside(path).read(record.grader.answers)
-        total, equal = same_endings(recorded, grader.answers())
-    else:
-        return []
-    return [Check("graded endings, written again", total, equal, equal == total)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ APART, NEARLY = 1e-2, 1e-3
 #: Two trained models lie further apart than the smaller of these parts of their weights' norm and
 #: of the distance that training moved them.
 OF_NORM, OF_MOVED = 0.02, 0.5
+#: How many prompts show which buffers training changes.
+TRIED = 4
 
 #: Seed → the parameters and buffers of its model.
 States = Mapping[int | None, Mapping[str, Tensor]]
@@ -133,12 +136,13 @@ def moved_parameters(plan: Plan, states: States) -> list[str]:
     return sorted(moved)
 
 
-def replaced_tensors(built: Built, states: States, spec: ResolvedSpec) -> list[str]:
+def replaced_tensors(built: Built, states: States, spec: ResolvedSpec, plan: Plan) -> list[str]:
     """What no training changes, and yet differs from the model as it is built.
 
-    These are buffers and parameters that require no gradient. A causal mask may be such a tensor:
-    weights that replaced it would give a model that reads the answers. Of models that start from a
-    checkpoint, only buffers that no state dict has are known.
+    These are parameters that require no gradient, and buffers, but for those that a forward pass in
+    training changes, such as running statistics. A causal mask may be such a tensor: weights that
+    replaced it would give a model that reads the answers. Of models that start from a checkpoint,
+    only buffers that no state dict has are known.
     """
     replaced = set()
     for seed, state in states.items():
@@ -153,7 +157,22 @@ def replaced_tensors(built: Built, states: States, spec: ResolvedSpec) -> list[s
             for name, tensor in fixed.items()
             if name in state and not _are_equal(tensor, state[name])
         }
+    if replaced and spec.origin == "trained":
+        replaced -= _updated_buffers(next(iter(built.values())), plan)
     return sorted(replaced)
+
+
+def _updated_buffers(module: nn.Module, plan: Plan) -> set[str]:
+    """The saved buffers that a forward pass in training changes."""
+    module = copy.deepcopy(module).train()
+    kept = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    dtype = DTYPES[plan.spec.dtype]
+    batch = plan.task.evaluation_batches(TRIED, plan.spec.eval_seed, dtype)[0]
+    with torch.random.fork_rng(devices=[]), full_precision(dtype), torch.no_grad():
+        module(batch.prompt)
+    now = dict(module.named_buffers())
+    saved = module.state_dict().keys()
+    return {name for name, was in kept.items() if name in saved and not _are_equal(now[name], was)}
 
 
 def unlike_saved(built: Built, states: States) -> list[str]:

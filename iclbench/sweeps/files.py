@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError, unknown
+from ..api.names import Label, is_plain_name, visible
 from ..api.options import parse_seeds
 from ..api.spec import RunSpec, spec_options
 from ..files import read_toml
@@ -35,6 +36,14 @@ def _grids(value: Any) -> list[Any]:
     return value
 
 
+def _visible_path(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("a path has visible characters only")
+    return text
+
+
+#: A folder that a file names: relative to where the command is run.
+Folder = Annotated[Label, AfterValidator(_visible_path)]
 #: A table of any fields, and a list of those.
 Fields = Annotated[dict[str, Any], IS_TABLE]
 Grids = Annotated[list[Fields], BeforeValidator(_grids)]
@@ -43,7 +52,7 @@ Grids = Annotated[list[Fields], BeforeValidator(_grids)]
 class Size(Config):
     """Another size of a sweep: its fields replace those of the file."""
 
-    out: str | None = Field(
+    out: Folder | None = Field(
         None, description="default: the file's folder with the size's name appended"
     )
     title: str | None = Field(None, description="the figure's title")
@@ -57,7 +66,7 @@ class Size(Config):
 class SweepFile(Config):
     """A sweep: settings, defaults for every run, and grids, all of which are run."""
 
-    out: str = "results"
+    out: Folder = "results"
     replicas: int = Field(32, ge=1, description="maximum number of models trained as one program")
     defaults: Fields = {}
     grid: Grids
@@ -77,6 +86,8 @@ class SweepFile(Config):
         if not self.grid:
             raise ValueError("a sweep needs at least one [[grid]]")
         for name, size in self.recipes.items():
+            if not is_plain_name(name):
+                raise ValueError(f"recipes: {visible(name, 100)!r} can't name a folder")
             if len(size.grid) not in {0, len(self.grid)}:
                 raise ValueError(
                     f"recipes.{name} has {len(size.grid)} grids, the file {len(self.grid)}"

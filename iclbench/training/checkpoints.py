@@ -36,8 +36,7 @@ class Checkpoint:
 
     def save(self, path: Path) -> None:
         """Write atomically to `path`."""
-        # safetensors stores contiguous tensors only.
-        tensors = {n: t.detach().to("cpu").contiguous() for n, t in self.tensors.items()}
+        tensors = {name: _alone(tensor) for name, tensor in self.tensors.items()}
         values = json.dumps({"format": FORMAT, **self.values})
         write_atomically(path, save(tensors, metadata={"iclbench": values}))
 
@@ -88,12 +87,17 @@ def weights_bytes(
     its arguments are in the file, so it can be loaded without anything else.
     """
     tensors = {
-        name if seed is None else f"{seed}/{name}": tensor.contiguous()
+        name if seed is None else f"{seed}/{name}": _alone(tensor)
         for seed, state in states.items()
         for name, tensor in state.items()
     }
     about = json.dumps({"model": model, "model_args": model_args}, sort_keys=True)
     return save(tensors, metadata={"iclbench": about})
+
+
+def _alone(tensor: Tensor) -> Tensor:
+    """A copy as a file can hold it: contiguous, on the CPU, sharing no memory with others."""
+    return tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
 
 
 class _About(Config):

@@ -58,7 +58,7 @@ def fit_schedule(recipe: Recipe, steps: int) -> Recipe:
     Where it is therefore done more rarely, the running mean forgets more at each time, so that it
     reaches back over the same part of the training.
     """
-    scale = steps / recipe.schedule_steps if recipe.schedule_steps else 1.0
+    scale = steps / recipe.schedule_steps if recipe.schedule_steps and steps else 1.0
     most_often = min(recipe.measure_every, 10 * recipe.measure_batches)
     measure_every = max(most_often, round(scale * recipe.measure_every))
     rarer = max(1.0, measure_every / (scale * recipe.measure_every))

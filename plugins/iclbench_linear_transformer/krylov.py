@@ -117,10 +117,11 @@ class Systems:
         self.basis, self.sizes = basis.numpy(), prompt.size.numpy()
         self.start = x0.numpy()
         x = batch.target[:, 0].double().nan_to_num().numpy()
-        self.values = values.numpy()
-        # Padding has eigenvalue 0 and contributes nothing to b.
-        exists = self.values > 0
-        self.low, self.high = self.values[exists].min(), self.values[exists].max()
+        exists = values.numpy() > 0
+        self.low, self.high = values.numpy()[exists].min(), values.numpy()[exists].max()
+        # Padding has eigenvalue 0, far from a narrow spectrum, where polynomials overflow. It
+        # contributes nothing to b, so that any eigenvalue will do.
+        self.values = np.where(exists, values.numpy(), self.low)
         self.first = self._rotated(b.numpy() - np.einsum("bij,bj->bi", a.numpy(), self.start))
         self.error = self._rotated(x - self.start)
         self.points = np.linspace(self.low, self.high, POINTS)
@@ -189,7 +190,11 @@ class Systems:
         """Chebyshev's residual polynomial: T_degree, scaled to 1 at λ = 0."""
         coefficients = np.zeros(degree + 1)
         coefficients[degree] = 1.0
-        at_zero = chebyshev.chebval(self._scaled(np.zeros(1)), coefficients)
+        with np.errstate(over="ignore", invalid="ignore"):
+            at_zero = chebyshev.chebval(self._scaled(np.zeros(1)), coefficients)
+        # Beside a spectrum of nearly one point it overflows, so that the quotient is 0.
+        if not np.isfinite(at_zero).all():
+            return np.zeros_like(values)
         return np.asarray(chebyshev.chebval(self._scaled(values), coefficients) / at_zero)
 
     def _conjugate_gradient(self, steps: int) -> tuple[np.ndarray, np.ndarray]:

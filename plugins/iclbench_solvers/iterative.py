@@ -131,7 +131,10 @@ def optimal_step(examples: Examples, scale: float) -> Tensor:
     rounding = max(x.shape[1:]) * torch.finfo(x.dtype).eps * largest
     smallest = eigenvalues.where(eigenvalues > rounding, largest).amin(dim=1, keepdim=True)
     extremes = (smallest + largest)[:, :, None]
-    return 2.0 / (extremes if examples.ridge is None else extremes + 2.0 * scale * examples.ridge)
+    if examples.ridge is not None:
+        extremes = extremes + 2.0 * scale * examples.ridge
+    # Where all of X is 0, any step is optimal.
+    return torch.where(extremes > 0, 2.0 / extremes, 0.0)
 
 
 class ConjugateGradientConfig(Config):
@@ -197,8 +200,9 @@ class NewtonConfig(Config):
 class Newton(LinearSolver):
     """Newton–Schulz: A ← 2A − A(XᵀX)A → (XᵀX)⁺, then w = A Xᵀy (least_squares, B.2, corrected).
 
-    It starts from A = XᵀX / λmax², where λmax is the largest eigenvalue of XᵀX, and converges for
-    every X. For a linear system, the iteration inverts the system's matrix.
+    It starts from A = XᵀX / λmax², where λmax is the largest eigenvalue of XᵀX. With fewer examples
+    than dimensions it inverts XXᵀ, and w = XᵀAy: on the null space of XᵀX, rounding errors double
+    with every step. For a linear system, the iteration inverts the system's matrix.
     """
 
     name = "newton"
@@ -218,11 +222,13 @@ class Newton(LinearSolver):
 
     def weights(self, examples: Examples, config: NewtonConfig) -> Tensor:
         """w (B, D, K)."""
-        gram = examples.x.mT @ examples.x
+        x, y = examples.x, examples.y
+        is_wide = x.shape[1] < x.shape[2]
+        gram = x @ x.mT if is_wide else x.mT @ x
         largest = torch.linalg.eigvalsh(gram)[:, -1, None, None]
         # All eigenvalues of A·XᵀX then lie in [0, 1], where the iteration converges.
-        inverse: Tensor = gram / largest.square()
+        inverse: Tensor = gram / torch.where(largest > 0, largest.square(), 1.0)
         for _ in range(config.steps):
             # B.2 drops A₀ in its last step; Newton's iterate is 2A₀ − A₀(XᵀX)A₀.
             inverse = 2.0 * inverse - inverse @ gram @ inverse
-        return inverse @ (examples.x.mT @ examples.y)
+        return x.mT @ (inverse @ y) if is_wide else inverse @ (x.mT @ y)

@@ -37,3 +37,17 @@ def test_ids_are_compared_exactly(tmp_path):
     _require_close(ours, written(tmp_path / "theirs", [[50_200, -1], [50_256, 7]]))
     with pytest.raises(RecordError, match="target differs from its task"):
         _require_close(ours, written(tmp_path / "theirs", [[50_200, -1], [50_255, 7]]))
+
+
+def test_what_would_unpack_to_more_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    ours = written(tmp_path / "ours", PADDED)
+    long = written(tmp_path / "long", [[*PADDED[0], *[0.0] * 100_000], PADDED[1]])
+    more = tmp_path / "more"
+    parquet.write_table(pa.table({"target": PADDED, "other": ["x" * 10**6] * 2}), more)
+    text = tmp_path / "text"
+    parquet.write_table(pa.table({"target": ["x" * 10**6] * 2}), text)
+    monkeypatch.setattr(parquet, "read_table", None)
+    for theirs in (long, more, text):
+        assert theirs.stat().st_size < 100_000
+        with pytest.raises(RecordError, match="does not have the columns and rows"):
+            _require_close(ours, theirs)

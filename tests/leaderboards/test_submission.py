@@ -42,14 +42,6 @@ def trained(folder: Path) -> Path:
     return next(folder.glob("*/baseconv*.json"))
 
 
-def test_the_summary_tells_rows_of_a_model_apart(cli, tmp_path):
-    for n in (1, 2):
-        run("gradient-descent", "least-squares", model_args={"steps": n}, out=tmp_path)
-    lines = cli("submit", tmp_path, "--to", tmp_path / "boards").out.splitlines()
-    models = {line.split(" | ")[1] for line in lines if "▲ solver" in line}
-    assert models == {"gradient-descent steps=1", "gradient-descent steps=2"}
-
-
 def test_sound_records_are_copied_with_their_files(cli, results, tmp_path):
     outcome = cli("submit", results, "--to", tmp_path / "boards")
     assert outcome.code == 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from iclbench import LocalLanguageModel, UsageError
-from iclbench.nn.local_language_model import READERS
+from iclbench.nn.local_language_model import READERS, _require_room, _require_whole
 
 
 def test_what_is_missing_is_named_in_one_line(monkeypatch, tmp_path):
@@ -28,6 +30,34 @@ def test_a_file_that_is_no_model_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(LocalLanguageModel, "require", lambda self: None)
     with pytest.raises(UsageError, match=r"model m: .*text\.gguf can't be read: "):
         LocalLanguageModel(str(file), "model m").complete("1,", 2)
+
+
+@pytest.mark.parametrize(
+    "claimed", [{"num_hidden_layers": 10**6}, {"hidden_size": 10**6}, {"vocab_size": 10**6}]
+)
+def test_a_header_that_claims_more_than_its_file_holds_is_refused(tmp_path, claimed):
+    file = tmp_path / "small.gguf"
+    file.write_bytes(bytes(5000))
+    sound = {"num_hidden_layers": 2, "hidden_size": 16, "vocab_size": 32}
+    _require_room(SimpleNamespace(**sound), file)
+    with pytest.raises(UsageError, match="its 5,000 bytes do not hold the model"):
+        _require_room(SimpleNamespace(**{**sound, **claimed}), file)
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ({"missing_keys": {"b", "a"}}, "it has missing tensors, such as a"),
+        ({"mismatched_keys": [("a", (1,), (2,))]}, "it has mismatched tensors"),
+        ({"unexpected_keys": ["c"]}, "it has unexpected tensors, such as c"),
+        ({}, "9 tokens for 8 embeddings"),
+    ],
+)
+def test_a_model_of_which_a_part_would_be_random_is_refused(told, reason):
+    model = SimpleNamespace(get_input_embeddings=lambda: torch.nn.Embedding(8, 2))
+    _require_whole(model, {"missing_keys": set()}, range(8))
+    with pytest.raises(UsageError, match=reason):
+        _require_whole(model, told, range(9))
 
 
 @pytest.mark.slow

@@ -121,6 +121,16 @@ def test_the_analysis_recovers_the_polynomial_of_a_construction(tmp_path, name):
     assert last["cg_error"] < last["best_error"] < last["chebyshev_error"]
 
 
+def test_the_analysis_of_a_spectrum_of_one_point_and_several_sizes(tmp_path):
+    args = {"sizes": "2-5", "condition_number": 1}
+    record = run(model="linear-transformer", task="linear-system", weights="richardson",
+                 weights_args={"steps": 30}, task_args=args, metrics=("krylov",),
+                 eval_prompts=8, dtype="float64", out=tmp_path)  # fmt: skip
+    layers = record.analyses["krylov"][0]["layers"]
+    assert len(layers) == 30
+    assert layers[-1]["error"] < 1e-20
+
+
 def test_the_analysis_of_a_model_without_layers(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -18,7 +18,7 @@ from iclbench import (
     run,
     verify,
 )
-from iclbench.runs.measure import measure
+from iclbench.runs.measure import analyse, measure
 from iclbench.runs.models import Model, initial_module
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
@@ -50,6 +50,17 @@ def test_a_model_is_evaluated_on_128_prompts_at_once_on_a_cpu(asked, expected):
     model.module.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0][0])))
     measure(plan, [model], torch.device("cpu"), asked)
     assert sizes[: len(expected)] == expected
+
+
+@pytest.mark.parametrize(("asked", "most"), [(None, 128), (50, 50)])
+def test_analyses_see_as_many_prompts_at_once(asked, most):
+    args = {"task": "categorical", "task_args": {"dim": 4, "examples": 6}, "recipe": "smoke"}
+    plan = resolve(RunSpec(model="transformer", metrics=("calibration",), eval_prompts=300, **args))
+    model = Model(0, initial_module(plan, 0))
+    sizes: list[int] = []
+    model.module.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0][0])))
+    assert analyse(plan, [model], torch.device("cpu"), asked)["calibration"]
+    assert (max(sizes), sum(sizes)) == (most, 300)
 
 
 def test_further_metrics_are_measured(tmp_path, provide):

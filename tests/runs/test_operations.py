@@ -37,6 +37,21 @@ def operations_of(function):
     return forward_operations(plan, Counted(function))
 
 
+def attention_layer():
+    return nn.MultiheadAttention(2, 1, batch_first=True)
+
+
+def test_a_fused_gradient_is_that_of_its_products():
+    """Torch's attention is one operator forward and one backward."""
+    args = {"layers": 1, "width": 16, "heads": 2}
+    fused, plain = (
+        count_operations(plan, initial_module(plan, 0), 1)
+        for plan in (plan_of("huggingface", model_args={**args, "attention": kind})
+                     for kind in ("sdpa", "eager"))
+    )  # fmt: skip
+    assert fused == plain
+
+
 def test_a_transformer_is_counted_by_its_products():
     plan = plan_of("transformer", model_args={"layers": 3, "width": WIDTH})
     module = initial_module(plan, 0)
@@ -100,9 +115,13 @@ def test_operations_depend_on_neither_dtype_nor_weights():
          2 * 2 * 4 * 4 * 2),
         (lambda x: nn.functional.conv1d(x.mT, torch.ones(3, 2, 2)), 2 * 3 * 2 * 2 * 3),
         (lambda x: torch.linalg.solve_triangular(torch.eye(4), x, upper=False), 4 * 2 * 4),
+        (lambda x: torch.stack([torch.addmv(torch.ones(4), a, torch.ones(2)) for a in x]),
+         2 * 4 * 2),
+        (lambda x: attention_layer().eval()(x, x, x, need_weights=False)[0],
+         2 * (4 * 2 * 2 * 4) + 2 * (2 * 4 * 4 * 2)),
     ],
     ids=["product", "with a vector", "dot", "fft", "rfft", "irfft", "attention", "convolution",
-         "triangular"],
+         "triangular", "added to", "layer"],
 )  # fmt: skip
 def test_operators_are_counted(function, expected):
     assert operations_of(function) == expected
@@ -115,8 +134,9 @@ def test_operators_are_counted(function, expected):
         lambda x: torch.linalg.solve(x[:, :2] + 3 * torch.eye(2), x[:, :2] @ x[:, :2]),
         lambda x: torch.cholesky_solve(x[:, :2] @ x[:, :2], torch.eye(2)),
         lambda x: nn.LSTM(2, 3, batch_first=True)(x)[0],
+        lambda x: nn.Bilinear(2, 2, 3)(x, x) @ torch.ones(3, 1),
     ],
-    ids=["no product", "solve", "cholesky", "lstm"],
+    ids=["no product", "solve", "cholesky", "lstm", "bilinear"],
 )
 def test_what_is_not_counted_has_no_number(function):
     assert operations_of(function) is None

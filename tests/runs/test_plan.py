@@ -94,3 +94,13 @@ def test_a_task_that_sets_no_version_is_refused(provide):
 def test_requests_that_cannot_run_are_refused(changes, message):
     with pytest.raises(UsageError, match=message):
         run(**{**TINY, "model": "transformer", **changes})
+
+
+def test_mixed_precision_in_float64_is_refused():
+    """Torch would leave it out and say nothing."""
+    request = {"model": "transformer", **TINY, "dtype": "float64"}
+    args = {**TINY.get("recipe_args", {}), "autocast": "bfloat16"}
+    with pytest.raises(UsageError, match="autocast=bfloat16 trains in float32"):
+        resolve(RunSpec(**{**request, "recipe_args": args}))
+    # What trains nothing has no use for it.
+    assert resolve(RunSpec(**{**request, "model": "averaging", "recipe_args": args}))

@@ -18,6 +18,7 @@ from iclbench import (
     RecordStore,
     verify,
 )
+from iclbench.api.record import GradingCost
 from iclbench.runs.grading import RecordedGrader
 from iclbench.runs.objects import Objects
 from iclbench.runs.recorded_endings import same_endings
@@ -52,7 +53,8 @@ def test_verify_asks_a_paid_grader_nothing(paid):
 
 
 def test_answers_that_give_other_grades_are_noticed(paid):
-    reseal(paid, lambda line: {**line, "answer": {"characters": 9}})
+    other = {"answer": {"characters": 9}, "scores": {"length": 9.0}}
+    reseal(paid, lambda line: {**line, **other})
     assert "grade_length mean" in {check.name for check in verify(paid) if not check.holds}
 
 
@@ -103,3 +105,40 @@ def test_damaged_answers_are_an_error(paid):
         verify(paid)
     with pytest.raises(RecordError, match="fewer"):
         RecordedGrader(Paid(LengthConfig()), b"").grade([Completion("a", "b")], None)
+
+
+@pytest.mark.parametrize("grader", ["paid", "length"])
+@pytest.mark.parametrize(
+    "change",
+    [{"prompt": "0" * 64}, {"completions": 10**6}, {"failures": 3}, {"reasons": {"no reason": 1}}],
+)
+def test_a_report_that_does_not_fit_its_answers_is_noticed(tmp_path, grader, change):
+    record = tell(tmp_path, grader=grader)
+    path = RecordStore(tmp_path).path(record.spec)
+    reseal(path, lambda line: line, **change)
+    failing = [check.name for check in verify(path) if not check.holds]
+    assert failing == [f"grading {name}" for name in change]
+
+
+@pytest.mark.parametrize("field", ["model", "cost"])
+def test_a_free_grader_has_no_model_and_no_cost_but_its_own(tmp_path, field):
+    record = tell(tmp_path, grader="length")
+    path = RecordStore(tmp_path).path(record.spec)
+    cost = GradingCost(requests=1, prompt_tokens=1, answer_tokens=1, usd=None, paid_usd=None,
+                       estimated_usd=None)  # fmt: skip
+    reseal(path, lambda line: line, **{field: {"model": "human", "cost": cost}[field]})
+    failing = [check.name for check in verify(path) if not check.holds]
+    assert failing == [f"grading {field}"]
+
+
+@pytest.mark.parametrize("change", [{"scores": {"length": 1e9}}, {"x": 1}])
+def test_scores_are_those_of_a_paid_grader_s_answers(paid, change):
+    reseal(paid, lambda line: {**line, **change})
+    with pytest.raises(RecordError, match="raw answers is damaged"):
+        verify(paid)
+
+
+def test_a_negative_number_of_failures_is_no_report(paid):
+    reseal(paid, lambda line: line, failures=-7)
+    with pytest.raises(RecordError, match="failures"):
+        verify(paid)

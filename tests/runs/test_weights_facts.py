@@ -86,6 +86,31 @@ def test_what_training_leaves_alone_is_as_it_was_built(trained, name, args):
     assert failing(with_weights(path, states)) == [FACT]
 
 
+class Normalized(Masked):
+    """Keeps running statistics of what it sees in training; its buffers share memory."""
+
+    def __init__(self, signature, config):
+        super().__init__(signature, config)
+        self.norm = nn.BatchNorm1d(4)
+        self.register_buffer("part", self.mask[:2])
+
+    def forward(self, prompt):
+        states = self.mask @ self.table(prompt.sequence()[0]) + self.fixed
+        return self.readout(self.norm(states[:, self.positions].mT).mT)
+
+
+def test_running_statistics_are_those_of_training(trained, monkeypatch):
+    monkeypatch.setattr(
+        MaskedArchitecture, "build", lambda self, signature, config: Normalized(signature, config)
+    )
+    path = trained(model_args={"persistent": True})
+    assert failing(path) == []
+    states = states_of(path)
+    assert not torch.equal(states[0]["norm.running_mean"], torch.zeros(4))
+    states[1] = {**states[1], "mask": states[1]["mask"] + 0.5}
+    assert failing(with_weights(path, states)) == [FACT]
+
+
 def test_causality_is_tested_with_the_parameters_that_a_model_has():
     """A buffer hides what random parameters are too small to show."""
 

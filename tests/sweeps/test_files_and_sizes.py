@@ -47,6 +47,10 @@ def test_a_grid_overrides_the_defaults_argument_by_argument():
         ({"girds": [{}]}, "did you mean grid"),
         ({"grid": [{"model": "zero", "task": "t", "sedes": 3}]}, "did you mean seeds"),
         ({"grid": [{"model": "zero"}]}, "task is missing"),
+        ({"grid": [{}], "out": "a\x1b[2J"}, "out: a path has visible characters only"),
+        ({"grid": [{}], "out": "a\0b"}, "out: a path has visible characters only"),
+        ({"grid": [{}], "out": "x" * 501}, "out: .*at most 500 characters"),
+        ({"grid": [{}], "recipes": {"../up": {}}}, "'../up' can't name a folder"),
     ],
 )
 def test_a_bad_file_is_refused(content, message, tmp_path):

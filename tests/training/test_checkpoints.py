@@ -10,7 +10,7 @@ from safetensors.torch import save
 from support import run_python
 
 from iclbench import RecordError, UsageError
-from iclbench.training.checkpoints import Checkpoint, load_state, load_weights
+from iclbench.training.checkpoints import Checkpoint, load_state, load_weights, weights_bytes
 
 STATE = {"weight": torch.arange(6.0).reshape(2, 3), "transposed": torch.ones(2, 3).mT}
 
@@ -86,3 +86,20 @@ def test_a_state_dict_of_tied_weights_fits_with_each_name_or_with_one():
     del state["first.weight"]
     with pytest.raises(RecordError, match=r"does not fit the model: first\.weight is missing"):
         load_state(module, state, "none")
+
+
+def test_tensors_that_share_memory_are_written_apart(tmp_path):
+    whole = torch.arange(6.0).reshape(2, 3)
+    state = {"whole": whole, "row": whole[1], "turned": whole.mT, "spread": torch.ones(1).expand(3)}
+    Checkpoint(dict(state), {}).save(tmp_path / "checkpoint")
+    (tmp_path / "weights").write_bytes(weights_bytes({0: state}, "m", {}))
+    read = [Checkpoint.load(tmp_path / "checkpoint").tensors]
+    read.append(load_weights(tmp_path / "weights").states[0])
+    for tensors in read:
+        assert tensors.keys() == state.keys()
+        assert all(torch.equal(tensors[name], tensor) for name, tensor in state.items())
+
+
+def test_only_digits_of_ascii_are_seeds(tmp_path):
+    (tmp_path / "weights").write_bytes(save({"٣/weight": torch.ones(2)}))
+    assert load_weights(tmp_path / "weights").states.keys() == {None}

@@ -132,6 +132,11 @@ def test_a_schedule_without_a_length_is_not_scaled():
     assert fit_schedule(recipe, 1000) == recipe.model_copy(update={"steps": 1000})
 
 
+def test_no_steps_need_no_scale():
+    recipe = Recipe(steps=0, batch=1, schedule="adaptive", schedule_steps=100)
+    assert fit_schedule(recipe, 0).steps == 0
+
+
 def test_a_short_adaptive_training_spends_at_most_a_tenth_on_measuring():
     recipe = Recipe(steps=10**6, batch=1, schedule="adaptive", schedule_steps=10**6)
     assert measuring_share(recipe) == 8 / 1000

@@ -51,7 +51,7 @@ class TorchOptimizer(Optimizer):
         """Take up every replica's state_dict."""
         for optimizer, tree in zip(self._optimizers, values["replicas"], strict=True):
             placed: dict[str, Tensor] = {}
-            state = _put_tensors(tree, tensors, placed)
+            state = _put_tensors(tree, tensors, placed, self._replicas.flat.device)
             optimizer.load_state_dict(state)
             # torch casts what it loads to the parameters' dtype, counters too: take it as it was.
             parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -78,7 +78,7 @@ def _take_tensors(value: Any, path: str, tensors: dict[str, Tensor], paths: dict
             paths[id(value)] = path
             # A copy, since a file can't hold two tensors that share memory.
             tensors[path] = value.detach().clone()
-        return {"tensor": paths[id(value)], "device": str(value.device)}
+        return {"tensor": paths[id(value)], "device": value.device.type}
     if isinstance(value, dict):
         pairs = value.items()
         return {"dict": [[k, _take_tensors(v, f"{path}/{k}", tensors, paths)] for k, v in pairs]}
@@ -89,15 +89,20 @@ def _take_tensors(value: Any, path: str, tensors: dict[str, Tensor], paths: dict
     return value
 
 
-def _put_tensors(value: Any, tensors: dict[str, Tensor], placed: dict[str, Tensor]) -> Any:
-    """Undo `_take_tensors`; `placed` has the tensors that are on their device already."""
+def _put_tensors(
+    value: Any, tensors: dict[str, Tensor], placed: dict[str, Tensor], device: torch.device
+) -> Any:
+    """Undo `_take_tensors`; `placed` has the tensors that are in their place already.
+
+    What was on a device of the parameters' type is put on `device`, which may have another index.
+    """
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
-        path = value["tensor"]
-        return placed.setdefault(path, tensors[path].to(value["device"]))
+        path, own = value["tensor"], value["device"] == device.type
+        return placed.setdefault(path, tensors[path].to(device if own else value["device"]))
     if "dict" in value:
-        return {key: _put_tensors(v, tensors, placed) for key, v in value["dict"]}
+        return {key: _put_tensors(v, tensors, placed, device) for key, v in value["dict"]}
     (kind, items) = next(iter(value.items()))
-    parts = [_put_tensors(v, tensors, placed) for v in items]
+    parts = [_put_tensors(v, tensors, placed, device) for v in items]
     return parts if kind == "list" else tuple(parts)

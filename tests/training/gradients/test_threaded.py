@@ -51,14 +51,16 @@ def threaded(replicas, monkeypatch, slices=1, **how):
     return trainer
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
-    ("replicas", "slices", "model", "recipe"),
+    ("replicas", "slices", "model", "recipe", "dtype"),
     [
-        (1, 4, "transformer", {}),
-        (3, 1, "baseconv", {}),
-        (3, 2, "transformer", {"accumulate": 3}),
-        (3, 1, "transformer", {"autocast": "bfloat16"}),
+        (1, 4, "transformer", {}, torch.float32),
+        (1, 4, "transformer", {}, torch.float64),
+        (3, 1, "baseconv", {}, torch.float32),
+        (3, 1, "baseconv", {}, torch.float64),
+        (3, 2, "transformer", {"accumulate": 3}, torch.float32),
+        (3, 2, "transformer", {"accumulate": 3}, torch.float64),
+        (3, 1, "transformer", {"autocast": "bfloat16"}, torch.float32),
     ],
 )
 def test_training_by_threads_is_training_in_turn(

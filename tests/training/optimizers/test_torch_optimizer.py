@@ -12,6 +12,7 @@ from iclbench import Recipe, UsageError
 from iclbench.training.optimizers import choice
 from iclbench.training.optimizers.base import Update
 from iclbench.training.optimizers.choice import check_optimizer, make_optimizer
+from iclbench.training.optimizers.torch_optimizer import _put_tensors, _take_tensors
 
 
 def recipe(name, arguments) -> Recipe:
@@ -77,3 +78,14 @@ def test_nested_state_continues_to_the_same_bits(monkeypatch):
         ours.update(Update(grad, rates, alive, step))
         resumed.update(Update(grad, rates, alive, step))
     assert torch.equal(straight.flat, first.flat)
+
+
+def test_a_state_goes_where_its_parameters_are():
+    """A training that began on one GPU may continue on another; counters stay on the CPU."""
+    kept: dict[str, torch.Tensor] = {}
+    state = {"moment": torch.ones(2, device="meta"), "step": torch.ones(())}
+    tree = _take_tensors(state, "0", kept, {})
+    assert [part["device"] for _, part in tree["dict"]] == ["meta", "cpu"]
+    written = {name: torch.ones(tensor.shape) for name, tensor in kept.items()}
+    placed = _put_tensors(tree, written, {}, torch.device("meta", 0))
+    assert [placed[name].device.type for name in state] == ["meta", "cpu"]

@@ -1,0 +1,27 @@
+"""The summary of a submission, for those who decide on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iclbench import RecordStore, run
+from iclbench.leaderboards.submission import examine_all, summary
+
+
+def test_the_summary_tells_rows_of_a_model_apart(cli, tmp_path):
+    for n in (1, 2):
+        run("gradient-descent", "least-squares", model_args={"steps": n}, out=tmp_path)
+    lines = cli("submit", tmp_path, "--to", tmp_path / "boards").out.splitlines()
+    models = {line.split(" | ")[1] for line in lines if "▲ solver" in line}
+    assert models == {"gradient-descent steps=1", "gradient-descent steps=2"}
+
+
+def test_the_summary_says_what_a_language_model_s_record_claims(tmp_path):
+    run("averaging", "least-squares", out=tmp_path)
+    (path,) = RecordStore(tmp_path).paths()
+    (one,), _ = examine_all([path], RecordStore(tmp_path / "boards"))
+    assert "claimed" not in summary([one], [])
+    spec = one.record.spec.model_copy(update={"origin": "asked"})
+    asked = replace(one, record=one.record.model_copy(update={"spec": spec}))
+    claimed = f"- claimed: what the language model answered, in {one.path.name}; it is not asked"
+    assert claimed in summary([asked], [])
