@@ -67,7 +67,7 @@ def iclbench_run_started(spec: ResolvedSpec) -> None:
 
 @hookspec
 def iclbench_training_step(spec: ResolvedSpec, step: int, loss: list[float], steps: int) -> None:
-    """Called after `step` of `steps`; `loss` is the mean since the last call, per seed."""
+    """Called after `step` of `steps`; `loss` is each seed's mean since the last point."""
 
 
 @hookspec

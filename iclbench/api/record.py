@@ -132,10 +132,8 @@ class GraderReport(Config):
     model: Label | None = Field(None, description="the model that graded, as it names itself")
     prompt: Label | None = Field(None, description="SHA-256 of the prompt and of the answer's form")
     completions: int = Field(0, ge=0)
-    failures: int = Field(0, ge=0, description="completions without a grade; statistics lack them")
-    reasons: dict[Label, NonNegativeInt] = Field(
-        {}, description="why a grade is missing → how often"
-    )
+    failures: int = Field(0, ge=0, description="completions without a grade, left out of means")
+    reasons: dict[Label, NonNegativeInt] = Field({}, description="failures by reason")
     cost: GradingCost | None = None
     answers: FileReference | None = Field(
         None, description="every completion with its scores and the raw answer, JSON lines"

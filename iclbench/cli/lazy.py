@@ -47,7 +47,7 @@ class VerbGroup(TyperGroup):
         if args and args[0] in VERBS:
             self.commands[args[0]] = _load(args[0])
         command = super().resolve_command(ctx, args)
-        # Of what imports made, which stays, nothing is collected; `main` has paused the collection.
+        # What imports made stays, and is left out of the collection, which `main` has paused.
         gc.freeze()
         gc.enable()
         return command

@@ -10,15 +10,19 @@ import numpy as np
 
 from ..api.errors import RecordError
 from .document import Export
+from .memory import bounded_memory
 from .task_data import export_task
 
 if TYPE_CHECKING:
+    from pyarrow import Table
     from pyarrow.parquet import ParquetFile
 
 #: Targets may differ by this much, relative to the largest: another machine rounds otherwise.
 TOLERANCE = 1e-5
-#: Another version may encode the same values in so many times the bytes.
+#: Another version of pyarrow may encode the same values with up to so many times the bytes …
 LARGER = 10
+#: … and takes this much memory to read them, in bytes.
+MARGIN = 2**29
 
 
 def require_same_prompts(folder: Path, export: Export) -> None:
@@ -74,11 +78,18 @@ def _require_close(ours: Path, theirs: Path) -> None:
 
     name = f"data/{theirs.name}"
     try:
-        if not _have_one_form(parquet.ParquetFile(ours), parquet.ParquetFile(theirs)):
-            raise RecordError(f"{name} does not have the columns and rows of its task")
-        expected, given = parquet.read_table(ours), parquet.read_table(theirs)
+        if not _have_one_form(ours, theirs):
+            raise RecordError(f"{name} does not have the columns and values of its task")
+        expected = parquet.read_table(ours)
+        # What a file says of itself may be wrong, and a few kilobytes can unpack to gigabytes.
+        with bounded_memory(MARGIN + LARGER * expected.nbytes):
+            given = _read_alone(theirs)
+    except MemoryError:
+        raise RecordError(f"{name} unpacks to far more than the data of its task") from None
     except (ArrowException, OSError) as error:
         raise RecordError(f"{name} is not Parquet: {str(error)[:100]}") from None
+    if given.num_rows != expected.num_rows or given.nbytes > LARGER * expected.nbytes:
+        raise RecordError(f"{name} unpacks to far more than the data of its task")
     for column in expected.column_names:
         try:
             mine, yours = (np.array(t[column].to_pylist()) for t in (expected, given))
@@ -97,21 +108,32 @@ def _require_close(ours: Path, theirs: Path) -> None:
             raise RecordError(f"{name}: {column} differs from its task")
 
 
-def _have_one_form(ours: ParquetFile, theirs: ParquetFile) -> bool:
+def _read_alone(path: Path) -> Table:
+    """Read a file without threads: one that gets no memory would be waited for without end."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path, pre_buffer=False) as file:
+        return file.read(use_threads=False)
+
+
+def _have_one_form(ours: Path, theirs: Path) -> bool:
     """Whether two files have the same columns and as many values, by what they say of themselves.
 
-    A few kilobytes can be unpacked to gigabytes, so that nothing else is read before.
+    Nothing is unpacked. Most files that differ are refused here, before they take any memory.
     """
-    if not ours.schema_arrow.equals(theirs.schema_arrow):
-        return False
-    (rows, values, size), (their_rows, their_values, their_size) = map(_extent, (ours, theirs))
-    return (rows, values) == (their_rows, their_values) and their_size <= LARGER * size
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(ours) as mine, parquet.ParquetFile(theirs) as yours:
+        if not mine.schema_arrow.equals(yours.schema_arrow):
+            return False
+        (values, size), (their_values, their_size) = map(_extent, (mine, yours))
+        return values == their_values and their_size <= LARGER * size
 
 
-def _extent(file: ParquetFile) -> tuple[int, int, int]:
+def _extent(file: ParquetFile) -> tuple[tuple[int, int], int]:
     """The numbers of rows and of values, and the bytes of all columns when they are unpacked."""
     about = file.metadata
     groups = [about.row_group(i) for i in range(about.num_row_groups)]
     columns = [group.column(i) for group in groups for i in range(about.num_columns)]
     sizes = sum(column.total_uncompressed_size for column in columns)
-    return about.num_rows, sum(column.num_values for column in columns), sizes
+    return (about.num_rows, sum(column.num_values for column in columns)), sizes

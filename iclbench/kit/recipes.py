@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ..api.architecture import Architecture
-from ..api.config import Config, parse_config
-from ..api.errors import UsageError, reason_of
+from ..api.config import Config
 from ..api.recipe import Recipe
 from ..api.task import Task
 from ..plugins import host
 from ..runs.checks import expect
 from ..runs.code import HARNESS
-from ..runs.recipe_arguments import split_by_use
+from ..runs.recipe_arguments import refusal, split_by_use
 from .trials import all_tasks, small_config
 
 
 def check_recipe_args(architecture: type[Architecture], of: str = "") -> str:
     """Raise ConformanceError for recipes whose arguments don't fit together; say what was tried.
 
-    A recipe's `model_args` reach every model that has arguments of these names. Those that the
-    model refuses for themselves have another meaning in it: it keeps its defaults, and what is
-    returned names them. Tried are the recipes of the harness and of the distribution `of`, on the
-    tasks that the model supports.
+    A recipe's `model_args` reach every model that has arguments of these names. Where the model
+    refuses a value, whatever else is set, it keeps its default; what is returned names these
+    arguments. Tried are the recipes of the harness and of the distribution `of`, on the tasks that
+    the model supports.
     """
     config, tried = small_config(architecture), 0
-    others: dict[str, None] = {}
+    left_out: dict[str, None] = {}
     for label, recipe in _recipes(architecture, config, of):
         taken, refused = split_by_use(recipe.model_args, architecture.Config, {})
-        problem = _refusal(architecture.Config, taken)
-        expect(problem is None, f"{label} sets {problem}")
-        others |= dict.fromkeys(refused)
+        reason = refusal(architecture.Config, taken)
+        shown = ", ".join(f"{name}={value!r}" for name, value in taken.items())
+        name = architecture.Config.__name__
+        expect(reason is None, f"{label} sets {shown}, which {name} refuses ({reason})")
+        left_out |= dict.fromkeys(refused)
         tried += 1
-    own = f"; of another meaning here: {', '.join(others)}" if others else ""
-    return f"the arguments that {tried} recipes set{own}"
+    suffix = f"; left out, since it refuses them: {', '.join(left_out)}" if left_out else ""
+    return f"the arguments that {tried} recipes set{suffix}"
 
 
 def _recipes(
@@ -55,13 +56,3 @@ def _recipes(
 
 def _supports(architecture: type[Architecture], task: Task[Any], config: Config) -> bool:
     return architecture().supports(task.signature, config) is None
-
-
-def _refusal(config: type[Config], values: Mapping[str, Any]) -> str | None:
-    """Which of a recipe's arguments are refused together, and why, or None."""
-    try:
-        parse_config(config, values, "model")
-    except UsageError as error:
-        shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
-        return f"{shown}, which {config.__name__} refuses ({reason_of(error)})"
-    return None

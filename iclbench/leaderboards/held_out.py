@@ -23,7 +23,7 @@ def fails(record: Record, held_out: HeldOut | None) -> bool:
         return False
     scores = _scores(record, held_out)
     before, now = map(record.ranking.goodness, scores)
-    by_ranks = held_out.ranks_differ and (held_out.difference.better or 0.0) < 0.5
+    by_ranks = held_out.ranks_differ and held_out.difference.better < 0.5
     return by_ranks or (now < before and (held_out.differs or None in scores))
 
 

@@ -14,6 +14,7 @@ from ..console import counted
 from ..files import write_atomically
 from ..runs.additions import with_additions
 from ..runs.comparison import Check
+from ..runs.grading_facts import has_paid_grades
 from ..runs.heldout import HeldOut, has_held_out, held_out_path, write_held_out
 from ..runs.heldout_evaluation import evaluate_held_out
 from ..runs.objects import Objects
@@ -189,10 +190,15 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
             "",
         ]
     lines += [f"- refused: {markdown(reason)}" for reason in refused]
-    claimed = [s.path.name for s in accepted if s.record.spec.origin == "asked"]
-    if claimed:
-        lines += [f"- claimed: what the language model answered, in {', '.join(claimed)}; it is "
-                  "not asked again", ""]  # fmt: skip
+    for what, count in (
+        ("answers of language models", sum(s.record.spec.origin == "asked" for s in accepted)),
+        ("grades of paid graders", sum(has_paid_grades(s.record) for s in accepted)),
+    ):
+        if count:
+            lines += [
+                f"- claimed, and not asked for again: the {what} in {counted(count, 'record')}",
+                "",
+            ]
     if accepted:
         commands = [s.record.command for s in accepted]
         lines += ["Reproduce:", "", "```bash", *commands, "```"]

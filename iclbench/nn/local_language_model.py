@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,12 +98,12 @@ class LocalLanguageModel:
         try:
             with contextlib.redirect_stderr(io.StringIO()):
                 config = AutoConfig.from_pretrained(folder, **options)
-                _require_room(config, self.file)
+                _require_room(config, self.file, AutoModelForCausalLM.from_config)
                 tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-                model, told = AutoModelForCausalLM.from_pretrained(
+                model, loading_info = AutoModelForCausalLM.from_pretrained(
                     folder, dtype=torch.float32, **whole, **options
                 )
-                _require_whole(model, told, tokenizer)
+                _require_whole(model, loading_info, tokenizer)
         except Exception as error:  # readers raise anything for a file that is no model
             reason = str(error) if isinstance(error, UsageError) else first_line(error)
             raise UsageError(f"{self._who}: {self.file} can't be read: {reason}") from None
@@ -133,22 +133,28 @@ class LocalLanguageModel:
         return answer
 
 
-def _require_room(config: Any, file: Path) -> None:
-    """Raise UsageError for a model that the file has no bytes for: building it might never end."""
-    size, width = file.stat().st_size, config.hidden_size
-    # A layer has a vector of its width at least, and no number takes less than a bit.
-    if config.num_hidden_layers * width > size or config.vocab_size * width > 8 * size:
+def _require_room(config: Any, file: Path, build: Callable[[Any], Any]) -> None:
+    """Raise UsageError for a model that the file has no bytes for: its header may say anything."""
+    size = file.stat().st_size
+    # Every layer has a vector of its width, in float32. Building too many might never end.
+    holds = config.num_hidden_layers * config.hidden_size <= size
+    if holds:
+        with torch.device("meta"):
+            model = build(config)
+        # No number takes less than a bit.
+        holds = sum(parameter.numel() for parameter in model.parameters()) <= 8 * size
+    if not holds:
         raise UsageError(f"its {size:,} bytes do not hold the model that its header describes")
 
 
-def _require_whole(model: Any, told: Mapping[str, Any], tokenizer: Any) -> None:
+def _require_whole(model: Any, loading_info: Mapping[str, Any], tokenizer: Any) -> None:
     """Raise UsageError for a file that leaves a part of its model to chance, or ids without a row.
 
-    `told` is what transformers says of the loading.
+    `loading_info` is that of transformers.
     """
     for kind in ("missing_keys", "mismatched_keys", "unexpected_keys"):
-        if told.get(kind):
-            first = min(map(str, told[kind]))
+        if loading_info.get(kind):
+            first = min(map(str, loading_info[kind]))
             raise UsageError(f"it has {kind.removesuffix('_keys')} tensors, such as {first}")
     rows = model.get_input_embeddings().num_embeddings
     if len(tokenizer) > rows:

@@ -23,6 +23,7 @@ from ..training.curve import POINTS
 from .code import stale_code
 from .comparison import Check, of_the_past, same
 from .cost_facts import compare_costs, cost_claims, fitted_recipe
+from .grading_facts import has_paid_grades
 from .objects import Objects
 from .origins import source_of
 from .plan import Plan, resolve
@@ -274,8 +275,7 @@ def claims(record: Record, objects: Objects, stale: Sequence[str] | None = None)
         claimed[OTHER_CODE] = ", ".join(stale)
     if record.answers is not None:
         claimed["answers"] = f"those of {visible(read_answers(record, objects).model, 200)}"
-    # A service's grader names its prompt, which is checked, so that none hides that it is one.
-    if record.grader is not None and record.grader.prompt is not None:
+    if record.grader is not None and has_paid_grades(record):
         claimed["grades"] = f"those of {visible(record.grader.model or record.grader.name, 200)}"
     if record.grader is not None and record.grader.cost is not None:
         claimed["cost of grading"] = f"{record.grader.cost.requests} answers"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -85,11 +86,11 @@ class Grading(Grader):
         counts = {"completions": len(self._lines), "failures": _failures(self._lines)}
         report = self.grader.report()
         # A service wrote these texts.
-        texts = {
-            "model": None if report.model is None else visible(report.model, 500),
-            "reasons": {visible(text, 500): count for text, count in report.reasons.items()},
-        }
-        return report.model_copy(update={**counts, **texts})
+        model = None if report.model is None else visible(report.model, 500)
+        reasons: Counter[str] = Counter()
+        for text, count in report.reasons.items():
+            reasons[visible(text, 500)] += count
+        return report.model_copy(update={**counts, "model": model, "reasons": dict(reasons)})
 
 
 class RecordedGrader(Grader):

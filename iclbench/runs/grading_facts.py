@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..api.errors import RecordError
+from ..api.errors import IclbenchError, RecordError
 from ..api.grader import Grader
 from ..api.record import GraderReport, Record
+from ..plugins import host
 from .comparison import Check, same
 from .grading import Grading, RecordedGrader
 from .objects import Objects
@@ -43,15 +44,13 @@ def compare_grading(
         return
     if isinstance(grader, RecordedGrader):
         yield Check(graded, grader.total, grader.same, grader.same == grader.total)
-        # Its model and its cost are what the service said.
+        # Its model, its cost and why grades are missing are what the service said.
         facts = {
             "prompt": plan.grader().report().prompt,
             "completions": grader.total,
             "failures": grader.failures,
         }
         yield from _compare_report(report, facts)
-        failed = sum(report.reasons.values())
-        yield Check("grading reasons", failed, grader.failures, failed == grader.failures)
     elif isinstance(grader, Grading):
         recorded = Objects.beside(path).read(report.answers)
         total, equal = same_endings(recorded, grader.answers())
@@ -63,3 +62,14 @@ def _compare_report(report: GraderReport, facts: dict[str, Any]) -> Iterator[Che
     recorded = report.model_dump()
     for name, computed in facts.items():
         yield same(f"grading {name}", recorded[name], computed)
+
+
+def has_paid_grades(record: Record) -> bool:
+    """Whether a record has grades that can't be computed again, as far as is known here."""
+    if record.grader is None:
+        return False
+    try:
+        grader: type[Grader] = host().load("grader", record.grader.name, Grader)
+    except IclbenchError:  # its plugin is not here
+        return True
+    return grader.paid

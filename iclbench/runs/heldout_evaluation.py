@@ -29,8 +29,6 @@ from .values import Arithmetic
 
 #: How far a difference computed again may move, as a share of its interval.
 SHARE = 0.05
-#: How far the share of pairs may move: rounding turns the order of a few.
-RANK_SHARE = 0.01
 
 
 @exclusive()
@@ -115,7 +113,7 @@ def _difference(
 def _by_ranks(
     now: np.ndarray, before: np.ndarray, better: Literal["lower", "higher"]
 ) -> dict[str, float]:
-    """The test of Mann and Whitney (1947), and the share of pairs in which `now` is better.
+    """The Mann–Whitney test (1947), and the share of pairs in which `now` is better.
 
     Welch's test sees nothing where the variance is that of a few bad draws, and those of a row
     that knows the board's prompts are all on the held-out side. NaN is worse than any number.
@@ -159,11 +157,17 @@ def _compare_differences(held_out: HeldOut, now: HeldOut, relative: float) -> It
         holds = abs(recorded - computed) <= slack if known else recorded is computed
         yield Check(f"held out: difference {field}", recorded, computed, holds)
     yield Check("held out: p", a.p, b.p, _are_near(a.p, b.p))
-    # Older evaluations have no test of ranks.
-    if a.rank_p is not None or a.better is not None:
-        yield Check("held out: rank p", a.rank_p, b.rank_p, _are_near(a.rank_p, b.rank_p))
-        holds = a.better is not None and abs(a.better - (b.better or 0.0)) <= RANK_SHARE
-        yield Check("held out: better", a.better, b.better, holds)
+    yield Check("held out: rank p", a.rank_p, b.rank_p, _are_near(a.rank_p, b.rank_p))
+    holds = abs(a.better - b.better) <= SHARE * _interval_of_share(now.statistics.n)
+    yield Check("held out: better", a.better, b.better, holds)
+
+
+def _interval_of_share(prompts: int) -> float:
+    """The width of the 95% interval of `better`, of two samples of so many prompts that are alike.
+
+    Its variance is that of Mann and Whitney's statistic, (m + n + 1) / 12mn (1947).
+    """
+    return 2 * 1.96 * float(np.sqrt((2 * prompts + 1) / (12 * prompts**2)))
 
 
 def _are_near(recorded: float | None, computed: float | None) -> bool:

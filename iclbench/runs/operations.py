@@ -32,8 +32,10 @@ Shape = Sequence[int]
 #: Operators that do arithmetic which nobody counts. A model that runs one has unknown operations.
 UNCOUNTED = (
     "linalg", "cholesky", "triangular_solve", "lu_solve", "ormqr", "geqrf", "rnn", "svd",
-    "trilinear", "attention", "transformer_encoder_layer",
+    "attention", "transformer_encoder_layer", "euclidean_dist",
 )  # fmt: skip
+#: The operator of a bilinear layer. Another one, which resizes images, has its name in its own.
+BILINEAR = "_trilinear"
 #: Operators that have such a name, and work element by element.
 SIMPLE = {"linalg_vector_norm", "linalg_cross", "_linalg_check_errors"}
 
@@ -131,7 +133,9 @@ class Arithmetic(Operators):  # type: ignore[no-untyped-call]
         name = func.overloadpacket.__name__
         if formula is not None:
             self.operations += formula(*args, **(kwargs or {}), out_val=result)
-        elif name not in SIMPLE and any(part in name for part in UNCOUNTED):
+        elif name == BILINEAR or (
+            name not in SIMPLE and any(part in name for part in UNCOUNTED)
+        ):  # fmt: skip
             self._is_known = False
         return result
 
@@ -142,7 +146,9 @@ def _formulas() -> dict[Any, Any]:
     return {
         aten.mv: lambda a, b, **_: 2 * math.prod(a),
         aten.addmv: lambda start, a, b, **_: 2 * math.prod(a),
+        aten.addbmm: lambda start, a, b, **_: 2 * math.prod(a) * b[-1],
         aten.dot: lambda a, b, **_: 2 * math.prod(a),
+        aten.vdot: lambda a, b, **_: 2 * math.prod(a),
         aten._fft_r2c: lambda a, dims, *_, **__: _fourier(a, dims) / 2,
         aten._fft_c2r: lambda a, dims, *_, out_shape, **__: _fourier(out_shape, dims) / 2,
         aten._fft_c2c: lambda a, dims, *_, **__: _fourier(a, dims),

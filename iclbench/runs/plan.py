@@ -38,8 +38,8 @@ class Plan:
     where nothing is trained. `steps` are those that a budget paid for in an earlier training; None:
     they are measured. `grader` makes the grader, if one was requested. `tuning` is the search that
     chose some of the arguments. `answers` are those of a language model by question, where a record
-    holds them: then nothing is asked. `refused` are arguments of the recipe that the model has with
-    another meaning, with the reasons: it keeps its own defaults.
+    holds them: then nothing is asked. `refused` are the recipe's arguments that the model
+    refuses, with the reasons: it keeps its defaults.
     """
 
     request: RunSpec
@@ -85,8 +85,8 @@ class Plan:
         """What the user should know of the plan, a line each."""
         spec = self.spec
         return [
-            f"{spec.model} on {spec.task}: recipe {spec.recipe} sets {name}, which means something "
-            f"else in {spec.model} ({reason}); it keeps its default"
+            f"{spec.model} on {spec.task}: recipe {spec.recipe} sets {name}, which {spec.model} "
+            f"refuses ({reason}); it keeps its default"
             for name, reason in self.refused.items()
         ]
 
@@ -239,17 +239,17 @@ def _model_config(
 ) -> tuple[Config, dict[str, str]]:
     """Defaults, overridden by the recipe's arguments, then the given weights', then the user's.
 
-    Also the recipe's arguments that the model refuses, with the reasons. What a construction sets
-    is part of its formula: raises UsageError where the user's differ.
+    Beside it are the recipe's arguments that the model refuses, with the reasons. What a
+    construction sets is part of its formula: raises UsageError where the user's differ.
     """
     formula = given.model_args if given.digest is None else {}
     for name, value in request.model_args.items():
         if name in formula and value != formula[name]:
             raise UsageError(f"{name}={value}: the construction has {name}={formula[name]}")
-    own = {**given.model_args, **request.model_args}
+    explicit = {**given.model_args, **request.model_args}
     from_recipe = recipe.model_args if origin == "trained" else {}
-    taken, refused = split_by_use(from_recipe, architecture.Config, own)
-    config = parse_config(architecture.Config, {**taken, **own}, f"model {request.model}")
+    taken, refused = split_by_use(from_recipe, architecture.Config, explicit)
+    config = parse_config(architecture.Config, {**taken, **explicit}, f"model {request.model}")
     require_small_arguments(config, f"model {request.model}")
     return config, refused
 

@@ -23,20 +23,31 @@ def split_by_use(
         for name, value in values.items()
         if name in config.model_fields and name not in given
     }
-    if _refusal(config, {**given, **known}) is None:
-        return known, {}
     # Without its required arguments, a configuration refuses everything.
-    alone = {} if _refusal(config, {}) is None else given
-    if _refusal(config, alone) is not None:
+    alone = {} if refusal(config, {}) is None else given
+    if refusal(config, {**given, **known}) is None or refusal(config, alone) is not None:
         return known, {}
-    refusals = {name: _refusal(config, {**alone, name: value}) for name, value in known.items()}
-    refused = {name: reason for name, reason in refusals.items() if reason is not None}
-    return {name: value for name, value in known.items() if name not in refused}, refused
+    refused = {
+        name: reason
+        for name, value in known.items()
+        if (reason := refusal(config, {**alone, name: value})) is not None
+    }
+    taken = {name: value for name, value in known.items() if name not in refused}
+    for name in list(refused):
+        # It may need the others, as heads need a width that they divide.
+        reason = refusal(config, {**given, **taken, name: known[name]})
+        if reason is None:
+            taken[name] = known[name]
+            del refused[name]
+        else:
+            refused[name] = reason
+    return taken, refused
 
 
-def _refusal(config: type[Config], values: Mapping[str, Any]) -> str | None:
+def refusal(config: type[Config], values: Mapping[str, Any]) -> str | None:
+    """Why a configuration refuses these values, or None."""
     try:
-        parse_config(config, values, "")
+        parse_config(config, values, "model")
     except UsageError as error:
-        return reason_of(error).removeprefix(": ")
+        return reason_of(error).removeprefix("model: ")
     return None

@@ -118,14 +118,14 @@ def summarize(values: Values, kind: MetricKind | None = None) -> Statistics:
 def quantiles(values: Values) -> list[float | None]:
     """The quantiles of `QUANTILES`, linear between values; None for those that are not finite."""
     ordered = np.sort(_nan_as_infinite(values), axis=None)
-    found = []
+    results = []
     with np.errstate(invalid="ignore", over="ignore"):
         linear = np.quantile(ordered, list(QUANTILES.values()))
     for share, quantile in zip(QUANTILES.values(), linear, strict=True):
-        place = share * (len(ordered) - 1)
+        index = share * (len(ordered) - 1)
         # On a value beside an infinite one, numpy adds 0 · ∞.
-        found.append(finite(ordered[int(place)] if place == int(place) else quantile))
-    return found
+        results.append(finite(ordered[int(index)] if index == int(index) else quantile))
+    return results
 
 
 def mean_digits(values: Values, error: ErrorKind) -> Digits:

@@ -139,7 +139,7 @@ def moved_parameters(plan: Plan, states: States) -> list[str]:
 def replaced_tensors(built: Built, states: States, spec: ResolvedSpec, plan: Plan) -> list[str]:
     """What no training changes, and yet differs from the model as it is built.
 
-    These are parameters that require no gradient, and buffers, but for those that a forward pass in
+    These are parameters that require no gradient, and buffers, except those that a forward pass in
     training changes, such as running statistics. A causal mask may be such a tensor: weights that
     replaced it would give a model that reads the answers. Of models that start from a checkpoint,
     only buffers that no state dict has are known.
@@ -163,16 +163,19 @@ def replaced_tensors(built: Built, states: States, spec: ResolvedSpec, plan: Pla
 
 
 def _updated_buffers(module: nn.Module, plan: Plan) -> set[str]:
-    """The saved buffers that a forward pass in training changes."""
+    """The saved buffers that one forward pass in training changes; those updated later are not."""
     module = copy.deepcopy(module).train()
-    kept = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    before = {name: buffer.clone() for name, buffer in module.named_buffers()}
     dtype = DTYPES[plan.spec.dtype]
     batch = plan.task.evaluation_batches(TRIED, plan.spec.eval_seed, dtype)[0]
-    with torch.random.fork_rng(devices=[]), full_precision(dtype), torch.no_grad():
+    with torch.random.fork_rng(devices=[]), full_precision(dtype):
         module(batch.prompt)
-    now = dict(module.named_buffers())
-    saved = module.state_dict().keys()
-    return {name for name, was in kept.items() if name in saved and not _are_equal(now[name], was)}
+    after, saved = dict(module.named_buffers()), module.state_dict().keys()
+    return {
+        name
+        for name, buffer in before.items()
+        if name in saved and not _are_equal(after[name], buffer)
+    }
 
 
 def unlike_saved(built: Built, states: States) -> list[str]:

@@ -36,7 +36,7 @@ class Checkpoint:
 
     def save(self, path: Path) -> None:
         """Write atomically to `path`."""
-        tensors = {name: _alone(tensor) for name, tensor in self.tensors.items()}
+        tensors = {name: _standalone(tensor) for name, tensor in self.tensors.items()}
         values = json.dumps({"format": FORMAT, **self.values})
         write_atomically(path, save(tensors, metadata={"iclbench": values}))
 
@@ -87,7 +87,7 @@ def weights_bytes(
     its arguments are in the file, so it can be loaded without anything else.
     """
     tensors = {
-        name if seed is None else f"{seed}/{name}": _alone(tensor)
+        name if seed is None else f"{seed}/{name}": _standalone(tensor)
         for seed, state in states.items()
         for name, tensor in state.items()
     }
@@ -95,7 +95,7 @@ def weights_bytes(
     return save(tensors, metadata={"iclbench": about})
 
 
-def _alone(tensor: Tensor) -> Tensor:
+def _standalone(tensor: Tensor) -> Tensor:
     """A copy as a file can hold it: contiguous, on the CPU, sharing no memory with others."""
     return tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
 

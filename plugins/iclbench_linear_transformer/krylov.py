@@ -117,10 +117,11 @@ class Systems:
         self.basis, self.sizes = basis.numpy(), prompt.size.numpy()
         self.start = x0.numpy()
         x = batch.target[:, 0].double().nan_to_num().numpy()
-        exists = values.numpy() > 0
+        # Eigenvalues ascend, and those of padding, 0, come first.
+        exists = np.arange(a.shape[1]) >= a.shape[1] - self.sizes[:, None]
         self.low, self.high = values.numpy()[exists].min(), values.numpy()[exists].max()
-        # Padding has eigenvalue 0, far from a narrow spectrum, where polynomials overflow. It
-        # contributes nothing to b, so that any eigenvalue will do.
+        # At 0, far from a narrow spectrum, polynomials would overflow. Padding contributes nothing
+        # to b, so that any eigenvalue will do.
         self.values = np.where(exists, values.numpy(), self.low)
         self.first = self._rotated(b.numpy() - np.einsum("bij,bj->bi", a.numpy(), self.start))
         self.error = self._rotated(x - self.start)

@@ -201,8 +201,9 @@ class Newton(LinearSolver):
     """Newton–Schulz: A ← 2A − A(XᵀX)A → (XᵀX)⁺, then w = A Xᵀy (least_squares, B.2, corrected).
 
     It starts from A = XᵀX / λmax², where λmax is the largest eigenvalue of XᵀX. With fewer examples
-    than dimensions it inverts XXᵀ, and w = XᵀAy: on the null space of XᵀX, rounding errors double
-    with every step. For a linear system, the iteration inverts the system's matrix.
+    than dimensions it inverts XXᵀ, and w = XᵀAy. X should have full rank: on a null space, rounding
+    errors double with every step, and show after about 40 in float32. For a linear system, the
+    iteration inverts the system's matrix.
     """
 
     name = "newton"

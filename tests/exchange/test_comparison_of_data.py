@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from support import run_python
 
 from iclbench import RecordError
+from iclbench.exchange import comparison
 from iclbench.exchange.comparison import _require_close
 
 PADDED = [[1.0, float("nan")], [-2.0, 3.0]]
@@ -49,5 +54,53 @@ def test_what_would_unpack_to_more_is_refused_before_it_is_read(tmp_path, monkey
     monkeypatch.setattr(parquet, "read_table", None)
     for theirs in (long, more, text):
         assert theirs.stat().st_size < 100_000
-        with pytest.raises(RecordError, match="does not have the columns and rows"):
+        with pytest.raises(RecordError, match="does not have the columns and values"):
             _require_close(ours, theirs)
+
+
+def forged(path, values, claimed):
+    """A file whose footer claims as many bytes as another: its numbers are overwritten in place."""
+    parquet.write_table(pa.table({"target": values}), path, write_statistics=False)
+    group = parquet.read_metadata(path).row_group(0)
+    data = path.read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = data[start:-8]
+    for number in {group.total_byte_size, group.column(0).total_uncompressed_size}:
+        footer = footer.replace(varint(number), varint(claimed, len(varint(number))))
+    path.write_bytes(data[:start] + footer + data[-8:])
+    return path
+
+
+def varint(number, length=1):
+    """A number as Thrift's compact protocol writes it, in so many bytes at least."""
+    number, coded = 2 * number, []
+    while number or len(coded) < length:
+        number, low = divmod(number, 128)
+        coded.append(low | 128)
+    return bytes([*coded[:-1], coded[-1] & 127])
+
+
+def test_a_file_that_lies_about_what_it_unpacks_to_is_refused(tmp_path):
+    ours = written(tmp_path / "ours", [f"text {i}" for i in range(40)])
+    theirs = forged(tmp_path / "theirs", ["x" * 2_000_000] * 40, claimed=120)
+    assert theirs.stat().st_size < 300_000
+    assert comparison._have_one_form(ours, theirs)
+    with pytest.raises(RecordError, match="unpacks to far more than the data of its task"):
+        _require_close(ours, theirs)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems know no bound")
+def test_reading_takes_no_more_memory_than_it_may(tmp_path):
+    """Half a gigabyte of zeros in a few kilobytes; in another process, whose memory is its own."""
+    path = tmp_path / "zeros"
+    zeros = pa.ListArray.from_arrays([0, 2**26, 2**27], pa.array(np.zeros(2**27, np.float32)))
+    parquet.write_table(pa.table({"target": zeros}), path, write_statistics=False)
+    assert path.stat().st_size < 10_000
+    program = (
+        "from pathlib import Path; from pyarrow import parquet\n"
+        "from iclbench.exchange.comparison import _read_alone\n"
+        "from iclbench.exchange.memory import bounded_memory\n"
+        f"with bounded_memory(2**26): _read_alone(Path({str(path)!r}))"
+    )
+    done = run_python("-c", program, path=tmp_path)
+    assert "MemoryError" in done.stderr, done.stderr

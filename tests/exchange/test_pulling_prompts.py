@@ -98,7 +98,7 @@ def test_a_number_that_is_missing_is_refused(prompts, refused):
     files[0] |= {"sha256": hashlib.sha256(file.getvalue()).hexdigest(),
                  "bytes": len(file.getvalue())}  # fmt: skip
     rewrite(prompts, files=files)
-    refused("target lacks some of its numbers", source="datasets/eve/read")
+    refused("does not have the columns and values of its task", source="datasets/eve/read")
 
 
 def test_the_size_of_a_data_set_is_limited(prompts, refused):

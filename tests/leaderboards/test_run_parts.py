@@ -25,8 +25,8 @@ def row(board):
 
 
 def on_held_out_prompts(row, **difference):
-    part = HeldOutDifference(**{"mean": -0.03, "low": -0.0526, "high": -0.0004, "p": 0.047}
-                             | difference)  # fmt: skip
+    part = HeldOutDifference(**{"mean": -0.03, "low": -0.0526, "high": -0.0004, "p": 0.047,
+                                "rank_p": 0.06, "better": 0.48} | difference)  # fmt: skip
     kept = HeldOut.model_construct(statistics=row.statistics, difference=part,
                                    created="2026-11-23T00:00:00Z")  # fmt: skip
     return replace(row, held_out=kept)
@@ -35,16 +35,17 @@ def on_held_out_prompts(row, **difference):
 def test_the_held_out_test_names_its_level_and_an_interval_shows_its_ends(row):
     text = held_out(on_held_out_prompts(row))
     assert "difference −0.0300, 95% interval [−0.0526, −0.0004]" in text
-    assert "p = 0.047 by Welch's test, not significant" in text
+    assert "p = 0.047 by Welch's test; better in 48% of pairs of prompts, p = 0.06 by" in text
+    assert "by ranks; not significant: with hundreds of rows, the level is 0.0005" in text
     assert text.endswith("prompts of 2026-11-23")
     text = held_out(on_held_out_prompts(row, p=1e-30))
-    assert (
-        "p < 1e−10 by Welch's test, significant: with hundreds of rows, the level is 0.001" in text
-    )
+    assert "p < 1e−10 by Welch's test; better" in text
+    assert "by ranks; significant: " in text
 
 
 def test_a_difference_that_is_not_finite_and_a_row_without_prompts(row, board):
-    assert "difference unknown" in held_out(on_held_out_prompts(row, mean=None, p=None))
+    text = held_out(on_held_out_prompts(row, mean=None, p=None))
+    assert "difference unknown; better in 48% of pairs of prompts, p = 0.06 by ranks" in text
     assert held_out(row) == "none"
     assert held_out(next(r for r in board.rows if not r.is_trained)) == ""
 

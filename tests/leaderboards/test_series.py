@@ -47,3 +47,10 @@ def test_lines_of_different_tracks_are_told_apart(trained, about):
     tracked = [record.model_copy(update={"track": "10m"}) for record in trained]
     (plot,) = series([*trained, *tracked], about)
     assert [line["name"] for line in plot["lines"]] == ["BaseConv", "BaseConv 10m"]
+
+
+def test_a_default_that_a_spec_omits_is_a_value_like_others(trained, about):
+    first, _ = trained
+    other = changed(first, recipe_args={**first.spec.recipe_args, "accumulate": 4})
+    (plot,) = series([first, other], about)
+    assert [line["x"] for line in plot["lines"]] == [[1, 4]]

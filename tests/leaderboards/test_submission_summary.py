@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iclbench import RecordStore, run
+from iclbench.api.record import GraderReport
 from iclbench.leaderboards.submission import examine_all, summary
 
 
@@ -23,5 +24,11 @@ def test_the_summary_says_what_a_language_model_s_record_claims(tmp_path):
     assert "claimed" not in summary([one], [])
     spec = one.record.spec.model_copy(update={"origin": "asked"})
     asked = replace(one, record=one.record.model_copy(update={"spec": spec}))
-    claimed = f"- claimed: what the language model answered, in {one.path.name}; it is not asked"
-    assert claimed in summary([asked], [])
+    claimed = "- claimed, and not asked for again: the answers of language models in 2 records"
+    assert claimed in summary([asked, asked], [])
+    report = GraderReport(name="openai", model="m")
+    graded = replace(one, record=one.record.model_copy(update={"grader": report}))
+    assert "the grades of paid graders in 1 record" in summary([graded], [])
+    free = GraderReport(name="text-statistics")
+    graded = replace(one, record=one.record.model_copy(update={"grader": free}))
+    assert "claimed" not in summary([graded], [])

@@ -117,11 +117,12 @@ def test_operations_depend_on_neither_dtype_nor_weights():
         (lambda x: torch.linalg.solve_triangular(torch.eye(4), x, upper=False), 4 * 2 * 4),
         (lambda x: torch.stack([torch.addmv(torch.ones(4), a, torch.ones(2)) for a in x]),
          2 * 4 * 2),
+        (lambda x: torch.addbmm(torch.ones(4, 3), x, torch.ones(2, 2, 3)), 2 * 4 * 2 * 3),
         (lambda x: attention_layer().eval()(x, x, x, need_weights=False)[0],
          2 * (4 * 2 * 2 * 4) + 2 * (2 * 4 * 4 * 2)),
     ],
     ids=["product", "with a vector", "dot", "fft", "rfft", "irfft", "attention", "convolution",
-         "triangular", "added to", "layer"],
+         "triangular", "added to", "added up", "layer"],
 )  # fmt: skip
 def test_operators_are_counted(function, expected):
     assert operations_of(function) == expected
@@ -135,8 +136,9 @@ def test_operators_are_counted(function, expected):
         lambda x: torch.cholesky_solve(x[:, :2] @ x[:, :2], torch.eye(2)),
         lambda x: nn.LSTM(2, 3, batch_first=True)(x)[0],
         lambda x: nn.Bilinear(2, 2, 3)(x, x) @ torch.ones(3, 1),
+        lambda x: torch.cdist(x, x, compute_mode="use_mm_for_euclid_dist") @ torch.ones(4, 1),
     ],
-    ids=["no product", "solve", "cholesky", "lstm", "bilinear"],
+    ids=["no product", "solve", "cholesky", "lstm", "bilinear", "distances"],
 )
 def test_what_is_not_counted_has_no_number(function):
     assert operations_of(function) is None

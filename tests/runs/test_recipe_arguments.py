@@ -9,6 +9,7 @@ from small_runs import TINY
 from iclbench import Config, RunSpec, UsageError, run
 from iclbench.runs.plan import resolve
 from iclbench.runs.recipe_arguments import split_by_use
+from iclbench_looped_transformer.architecture import LoopedConfig
 
 
 class Sized(Config):
@@ -59,6 +60,26 @@ def test_arguments_that_only_clash_with_each_other_or_the_user_s_stay():
     assert split_by_use({"kernel": 3}, Needy, {}) == ({"kernel": 3}, {})
 
 
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        ({}, {"width": 24, "heads": 3, "kernel": "softmax"}),
+        ({"width": 24}, {"heads": 3, "kernel": "softmax"}),
+    ],
+)
+def test_an_argument_that_needs_others_is_not_left_out_with_one_that_is_refused(given, values):
+    # Three heads do not divide the default width.
+    taken, refused = split_by_use(values, Sized, given)
+    assert taken == {name: value for name, value in values.items() if name != "kernel"}
+    assert refused.keys() == {"kernel"}
+
+
+def test_the_reason_is_that_of_the_user_s_model():
+    values = {"mixer_args": {"baseconv": {"taps": 3}}}
+    _, refused = split_by_use(values, LoopedConfig, {"mixer": "baseconv"})
+    assert "mixer baseconv: unknown field 'baseconv'" in refused["mixer_args"]
+
+
 def test_a_plan_keeps_the_default_and_says_so(capsys, tmp_path):
     tiny = {**TINY, "task": "compression", "task_args": {"pool": 64}, "recipe": "quick"}
     tiny |= {"recipe_args": {"steps": 1, "warmup": 0}, "seeds": (0,), "eval_prompts": 4}
@@ -67,7 +88,7 @@ def test_a_plan_keeps_the_default_and_says_so(capsys, tmp_path):
     assert plan.spec.model_args["mixer"] == "attention"
     run("looped-transformer", **tiny, out=tmp_path)
     said = capsys.readouterr().err
-    assert "compression: recipe quick sets mixer_args, which means something else" in said
+    assert "compression: recipe quick sets mixer_args, which looped-transformer refuses" in said
     assert "mixer attention: unknown field 'baseconv'" in said
 
 

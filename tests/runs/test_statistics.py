@@ -28,6 +28,16 @@ def test_quantiles_and_mean_are_numpy_s(rng):
     assert result.n == 400
 
 
+def test_a_quantile_on_a_value_beside_an_infinite_one_is_that_value():
+    """Numpy's interpolation adds 0 times the infinite distance between them."""
+    values = np.array([[1.0, 2.0, np.inf]])
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(np.quantile(values, 0.5))
+    result = summarize(values)
+    assert (result.median, result.q25, result.q75, result.max) == (2.0, 1.5, None, None)
+    assert summarize(np.array([[1.0, 2.0, np.nan]])).median == 2.0
+
+
 def test_errors_have_the_digits_of_their_prompts(rng):
     values = 10 ** rng.normal(-6, 1, size=(2, 200))
     result = summarize(values, "squared")

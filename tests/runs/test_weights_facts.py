@@ -107,8 +107,9 @@ def test_running_statistics_are_those_of_training(trained, monkeypatch):
     assert failing(path) == []
     states = states_of(path)
     assert not torch.equal(states[0]["norm.running_mean"], torch.zeros(4))
-    states[1] = {**states[1], "mask": states[1]["mask"] + 0.5}
-    assert failing(with_weights(path, states)) == [FACT]
+    for name in ("mask", "fixed"):
+        forged = {**states, 1: {**states[1], name: states[1][name] + 0.5}}
+        assert failing(with_weights(path, forged)) == [FACT]
 
 
 def test_causality_is_tested_with_the_parameters_that_a_model_has():

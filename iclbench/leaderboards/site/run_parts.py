@@ -72,28 +72,24 @@ def held_out(row: Row) -> str:
         return "none" if row.is_trained else ""
     part = row.held_out.difference
     score = formats.score(row.held_out_score, row.record.ranking)
+    ranks = f"better in {part.better:.0%} of pairs of prompts, {_p_value(part.rank_p)} by ranks"
+    ends = f"prompts of {row.held_out.created[:10]}"
     if part.mean is None or part.low is None or part.high is None or part.p is None:
         verdict = "differs" if row.held_out_differs else "difference unknown"
-        return f"{with_minus(score)}, {verdict}; prompts of {row.held_out.created[:10]}"
+        return f"{with_minus(score)}, {verdict}; {ranks}; {ends}"
     write = "{:.4f}" if row.has_digits else "{:.4g}"
     mean, low, high = (write.format(v) for v in (part.mean, part.low, part.high))
     verdict = "significant" if row.held_out_differs else "not significant"
-    p = _p_value(part.p)
-    numbers = with_minus(f"{score}; difference {mean}, 95% interval [{low}, {high}]; {p}")
+    numbers = with_minus(f"{score}; difference {mean}, 95% interval [{low}, {high}]")
     public = "; their data is public" if is_of_public_data(row.record) else ""
-    if part.rank_p is not None and part.better is not None:
-        numbers += f" by Welch's test; better in {part.better:.0%} of pairs of prompts; "
-        numbers += f"{_p_value(part.rank_p)} by ranks"
-    else:
-        numbers += " by Welch's test"
     return (
-        f"{numbers}, {verdict}: with hundreds of rows, the level is "
-        f"{HELD_OUT_SIGNIFICANCE:g}; prompts of {row.held_out.created[:10]}{public}"
+        f"{numbers}, {_p_value(part.p)} by Welch's test; {ranks}; {verdict}: with hundreds of "
+        f"rows, the level is {HELD_OUT_SIGNIFICANCE:g}; {ends}{public}"
     )
 
 
 def _p_value(p: float) -> str:
-    return "p < 1e-10" if p < 1e-10 else f"p = {p:.2g}"
+    return with_minus("p < 1e-10" if p < 1e-10 else f"p = {p:.2g}")
 
 
 def wall_clock(row: Row) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from ...api.ranking import Ranking
 from ...api.record import Record
 from ...api.spec import canonical_json
-from ...sweeps.fields import ARGUMENTS
+from ...sweeps.fields import ARGUMENTS, omitted_arguments
 from ..board_names import differing_arguments
 from ..descriptions import Descriptions
 from ..figures.references import is_real
@@ -106,7 +106,7 @@ def _facts(record: Record) -> dict[str, Any]:
         # A construction's model arguments follow from those of the construction.
         if group == "model_args" and spec.weights_args:
             continue
-        for key, value in getattr(spec, group).items():
+        for key, value in {**omitted_arguments(spec, group), **getattr(spec, group)}.items():
             plain = isinstance(value, int | float | str | bool) or value is None
             facts[f"{group}.{key}"] = value if plain else canonical_json(value)
     return facts

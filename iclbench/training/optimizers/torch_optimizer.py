@@ -99,8 +99,9 @@ def _put_tensors(
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
-        path, own = value["tensor"], value["device"] == device.type
-        return placed.setdefault(path, tensors[path].to(device if own else value["device"]))
+        path, kind = value["tensor"], value["device"]
+        target = device if kind == device.type else kind
+        return placed.setdefault(path, tensors[path].to(target))
     if "dict" in value:
         return {key: _put_tensors(v, tensors, placed, device) for key, v in value["dict"]}
     (kind, items) = next(iter(value.items()))
