@@ -69,6 +69,7 @@ def show(
     """
     from ..display.boards import overview_table, print_boards
     from ..leaderboards.board import comparable
+    from ..leaderboards.held_out import without_failing
     from ..leaderboards.reading import Together, boards_of, sound_records_of
     from ..runs.store import RecordStore
 
@@ -82,7 +83,9 @@ def show(
     is_plain = output.is_default and not (commands or every or task)
     groups = comparable(records) if is_plain else []
     if len(groups) > MOST_BOARDS:
-        show_table(overview_table(groups))
+        at_places = ((store.path_of(record), record) for record in records)
+        credible = {record.id for record in without_failing(at_places, problems.append)}
+        show_table(overview_table(groups, credible))
         typer.echo("\nUse --task NAME for the boards of one task, or --all for all boards.")
     else:
         boards = boards_of(records, store, problems.append)

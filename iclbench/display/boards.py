@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from ..api.ranking import Ranking
 from ..api.record import Record
+from ..api.spec import canonical_json
 from ..leaderboards import formats
 from ..leaderboards.board import Board
 from ..leaderboards.board_names import board_names
@@ -21,7 +22,10 @@ from .table import AS_TABLE, Cell, Column, Output, Table, joined
 from .terminal import print_text, write_table
 
 #: Columns of every row in CSV and JSON, where all boards are one table.
-_FACTS = ("board", "task", "dtype")
+_FACTS = (
+    "board", "task", "task version", "task arguments", "dtype", "prompts", "evaluation digest",
+    "metric", "statistic", "better",
+)  # fmt: skip
 
 #: The column of what ranks, by what tables are headed by and, with `-`, sorted by downward.
 _RANKING = {"digits": "score", "mean": "score", "-digits": "-score", "-mean": "-score"}
@@ -53,6 +57,9 @@ def _columns(ranked: str, *, several_tracks: bool = False) -> tuple[Column, ...]
         Column("mean error", right=True, importance=9),
         Column("low", right=True, extra=True),
         Column("high", right=True, extra=True),
+        Column("unranked", extra=True),
+        Column("notes", extra=True),
+        Column("held out differs", extra=True),
         Column("created", extra=True),
         Column("id", extra=True),
         Column("command", extra=True),
@@ -61,7 +68,19 @@ def _columns(ranked: str, *, several_tracks: bool = False) -> tuple[Column, ...]
 
 def board_table(board: Board) -> Table:
     """The board's rows below its floor."""
-    facts = {"board": board.title, "task": board.task, "dtype": board.dtype}
+    main, ranking = board.evaluation, board.ranking
+    facts = {
+        "board": board.title,
+        "task": board.task,
+        "task version": board.task_version,
+        "task arguments": canonical_json(main.task_args),
+        "dtype": board.dtype,
+        "prompts": main.prompts,
+        "evaluation digest": main.digest,
+        "metric": ranking.metric,
+        "statistic": ranking.statistic,
+        "better": ranking.better,
+    }
     lines = [] if board.floor is None else [_floor_line(board.floor, board.ranking)]
     lines += [_line(row) for row in board.rows]
     tracks = {row.track for row in board.rows if row.origin == "trained"}
@@ -165,9 +184,12 @@ def _line(row: Row) -> Line:
         "track": Cell(row.track_name, row.track),
         "seeds": Cell(str(row.seeds or ""), row.seeds),
         "median": Cell(formats.number(statistics.median, ranking.scale), statistics.median),
-        "parameters": Cell(formats.parameters(record), record.parameters),
+        "parameters": Cell(formats.parameters(record), formats.known_parameters(record)),
         "time": Cell(formats.seconds(row.seconds), row.seconds),
         "over seeds": Cell(formats.spread(row), formats.spread(row)),
+        "unranked": row.unranked,
+        "notes": _notes(row),
+        "held out differs": None if row.held_out is None else row.held_out_differs,
         "created": record.created,
         "id": record.id,
         "command": record.command,
@@ -183,13 +205,14 @@ def _notes(row: Row) -> str:
     return ", ".join(filter(None, ["at the floor" if row.at_floor else "", formats.notes(row)]))
 
 
-def overview_table(groups: Sequence[Sequence[Record]]) -> Table:
+def overview_table(groups: Sequence[Sequence[Record]], credible: Container[str]) -> Table:
     """One line per board: its best trained row beside the best of all and the floor.
 
-    `groups` are the records of each board: what is shown follows from their statistics alone.
+    `groups` are the records of each board: what is shown follows from their statistics alone. The
+    best ones are among those with a `credible` id, which held-out prompts do not contradict.
     """
     names = board_names([records[0] for records in groups])
-    lines = [_overview_line(n, records) for n, records in zip(names, groups, strict=True)]
+    lines = [_overview_line(n, r, credible) for n, r in zip(names, groups, strict=True)]
     columns = (
         Column("board", fit="shorten"),
         Column("rows", right=True, importance=3),
@@ -203,14 +226,16 @@ def overview_table(groups: Sequence[Sequence[Record]]) -> Table:
     return Table(columns, lines)
 
 
-def _overview_line(name: str, records: Sequence[Record]) -> Line:
+def _overview_line(name: str, records: Sequence[Record], credible: Container[str]) -> Line:
     first = records[0]
     ranking = first.ranking
     labelled = list(zip(records, labels_of(records), strict=True))
 
     def best(is_trained: bool) -> tuple[str, Cell]:
         candidates = [
-            (r, label) for r, label in labelled if is_trained == (r.spec.origin == "trained")
+            (r, label)
+            for r, label in labelled
+            if is_trained == (r.spec.origin == "trained") and r.id in credible
         ]
         if not candidates:
             return "", Cell("", None)

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..api.record import Record
 from ..api.suite import SuiteBoard
-from ..leaderboards.formats import parameters
+from ..leaderboards.formats import known_parameters, parameters
 from ..leaderboards.level import level_name, level_of
 from ..leaderboards.scale import Score
-from ..leaderboards.suite_score import SuiteTable
+from ..leaderboards.suite_score import SuiteRow, SuiteTable
 from .table import Cell, Column, Table
 
 Reasons = Mapping[tuple[str, str], str]
@@ -59,7 +59,7 @@ def overall_table(table: SuiteTable) -> Table:
             "origin": entry.origin,
             "track": entry.track,
             "tuned": entry.tuned,
-            "parameters": Cell(_range(entry.parameters), entry.parameters[1]),
+            "parameters": _parameters(entry),
             "state": _state(*entry.records.values()),
             "low": entry.mean.low if entry.mean else None,
             "high": entry.mean.high if entry.mean else None,
@@ -95,7 +95,7 @@ def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
                 "score": score if score.text else Cell("unknown", None),
                 "track": entry.track,
                 "value": Cell(f"{level_name(record)} {_number(value)}", value),
-                "parameters": Cell(parameters(record), record.parameters),
+                "parameters": Cell(parameters(record), known_parameters(record)),
                 "state": _state(record),
             })  # fmt: skip
     columns = (
@@ -139,6 +139,11 @@ def _state(*records: Record) -> Cell:
     if not known:
         return Cell("", None)
     return Cell(_range((round(min(known)), round(max(known)))), max(known))
+
+
+def _parameters(entry: SuiteRow) -> Cell:
+    counts = entry.parameters
+    return Cell("", None) if counts is None else Cell(_range(counts), counts[1])
 
 
 def _range(counts: tuple[int, int]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..api.prompts import UNASKED
@@ -45,10 +45,7 @@ def _about_targets(columns: Mapping[str, Column]) -> str:
 def task_card(export: Export) -> str:
     """The card of a task's data set."""
     columns = {column.name: column for file in export.files for column in file.columns}
-    fields = table(
-        ["column", "dtype", "shape per prompt"],
-        [[c.name, c.dtype, " × ".join(map(str, c.shape)) or "number"] for c in columns.values()],
-    )
+    fields = table(["column", "dtype", "shape per prompt"], list(_columns(export)))
     return f"""{_task_front_matter(export)}
 # {export.task}
 
@@ -79,6 +76,19 @@ prompts = prompts.with_format("arrow")[:]
 Arrow keeps every digit; the NumPy format of `datasets` rounds to float32.
 
 {_how_it_was_made(export)}"""
+
+
+def _columns(export: Export) -> Iterator[list[str]]:
+    """A line for each column, and for each of its shapes with the cases that have it."""
+    cases: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for file in export.files:
+        for column in file.columns:
+            shape = " × ".join(map(str, column.shape)) or "number"
+            forms = cases.setdefault(column.name, {})
+            forms.setdefault((column.dtype, shape), []).append(file.split)
+    for name, forms in cases.items():
+        for (dtype, shape), splits in forms.items():
+            yield [name, dtype, shape if len(forms) == 1 else f"{shape} in {', '.join(splits)}"]
 
 
 def _config(export: Export) -> str:
@@ -167,8 +177,8 @@ def model_card(record: Record) -> str:
     return f"""{head}
 # {markdown(spec.model)} on {markdown(main.title)}
 
-A record of iclbench, the benchmark harness for in-context learning: {spec.origin}, {spec.dtype},
-{record.parameters:,} parameters. {weights}
+A record of iclbench, the benchmark harness for in-context learning: {_facts(record)}.
+{weights}
 
 {_metrics(record)}
 
@@ -193,6 +203,13 @@ command that made it:
 
 {table(["setting", "value"], _settings(record))}
 """
+
+
+def _facts(record: Record) -> str:
+    """The origin, the dtype, and the parameters where they are known."""
+    count = formats.known_parameters(record)
+    size = [] if count is None else [counted(count, "parameter")]
+    return ", ".join([record.spec.origin, record.spec.dtype, *size])
 
 
 def _seeds(seeds: list[str]) -> str:

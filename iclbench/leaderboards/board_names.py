@@ -14,7 +14,8 @@ from .grouping import grouped
 def board_names(records: Sequence[Record]) -> list[str]:
     """The name of each record's board: its title and dtype, unless that is float32.
 
-    Equal names are followed by the arguments that differ, and then by the numbers of prompts.
+    Equal names are followed by the arguments that differ, then by the numbers of prompts, the
+    task's version and the seed of the evaluation.
     """
     mains = [record.main for record in records]
     dtypes = [record.spec.dtype for record in records]
@@ -24,7 +25,9 @@ def board_names(records: Sequence[Record]) -> list[str]:
     ]
     differing = differing_arguments(names, [main.task_args for main in mains])
     names = told_apart(names, [formats.arguments(args) for args in differing], " ")
-    return told_apart(names, [counted(main.prompts, "prompt") for main in mains], " ")
+    names = told_apart(names, [counted(main.prompts, "prompt") for main in mains], " ")
+    names = told_apart(names, [f"version {record.spec.task_version}" for record in records], " ")
+    return told_apart(names, [f"evaluation seed {r.spec.eval_seed}" for r in records], " ")
 
 
 def told_apart(names: Sequence[str], parts: Sequence[str], separator: str = ", ") -> list[str]:

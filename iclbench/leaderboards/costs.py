@@ -30,7 +30,7 @@ class CellCost:
     seeds: int
     steps: int
     hours: float | None
-    tuning_hours: float
+    tuning_hours: float | None
     operations: float | None
     on_gpu: bool
     tuned_on_gpu: bool
@@ -57,10 +57,11 @@ def _cost(board: str, label: str, record: Record, seen: set[str]) -> CellCost:
     on_gpu = budget is not None and budget.device_seconds is not None
     seconds = None if budget is None else budget.device_seconds or budget.core_seconds
     per_seed = None if operations is None else operations.training
-    tuning, tuned_on_gpu = 0.0, on_gpu
+    tuning: float | None = 0.0
+    tuned_on_gpu = on_gpu
     if record.tuning is not None and record.tuning.sha256 not in seen:
         seen.add(record.tuning.sha256)
-        tuning, tuned_on_gpu = _tuning_seconds(record.tuning.document)
+        tuning, tuned_on_gpu = _tuning_seconds(record.tuning.document, on_gpu)
     return CellCost(
         board=board,
         model=label,
@@ -68,19 +69,22 @@ def _cost(board: str, label: str, record: Record, seen: set[str]) -> CellCost:
         seeds=seeds,
         steps=record.training.steps,
         hours=None if seconds is None else seconds * seeds / 3600,
-        tuning_hours=tuning / 3600,
+        tuning_hours=None if tuning is None else tuning / 3600,
         operations=None if per_seed is None else per_seed * seeds,
         on_gpu=on_gpu,
         tuned_on_gpu=tuned_on_gpu,
     )
 
 
-def _tuning_seconds(document: dict[str, object]) -> tuple[float, bool]:
-    """The time that all trials of a tuning took, and whether on a GPU; 0 where none is told."""
+def _tuning_seconds(document: dict[str, object], on_gpu: bool) -> tuple[float | None, bool]:
+    """The time that all trials of a tuning took, and whether on a GPU.
+
+    None where none is told, as if on the training's kind of device.
+    """
     try:
         cost = TuningCost.model_validate(document.get("cost"))
     except ValidationError:
-        return 0.0, False
+        return None, on_gpu
     if cost.device_seconds is not None:
         return cost.device_seconds, True
     return cost.core_seconds, False
@@ -129,7 +133,8 @@ def _sum(all_cells: Sequence[CellCost], on_gpu: bool) -> str:
     kind = "device" if on_gpu else "core"
     cells = [cell for cell in all_cells if cell.on_gpu == on_gpu]
     trained = sum(cell.hours or 0.0 for cell in cells)
-    tuned = sum(cell.tuning_hours for cell in all_cells if cell.tuned_on_gpu == on_gpu)
+    tunings = [cell.tuning_hours for cell in all_cells if cell.tuned_on_gpu == on_gpu]
+    tuned = sum(hours or 0.0 for hours in tunings)
     operations = sum(cell.operations or 0.0 for cell in cells)
     text = (
         f"{counted(len(cells), 'cell')}: {trained + tuned:.3g} {kind} hours, of which "
@@ -137,6 +142,8 @@ def _sum(all_cells: Sequence[CellCost], on_gpu: bool) -> str:
     )
     unmeasured = sum(cell.hours is None for cell in cells)
     uncounted = sum(cell.operations is None for cell in cells)
+    if None in tunings:
+        text += f"; the hours of {counted(tunings.count(None), 'tuning')} were not measured"
     if unmeasured:
         text += f"; the hours of {unmeasured} were not measured"
     if uncounted:

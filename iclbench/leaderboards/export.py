@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..api.errors import UsageError
 from ..api.spec import canonical_json
 from .escaping import csv_cell
+from .formats import known_parameters
 from .row import PROFILE, Row, trials_of, tuning_budget
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def export_table(rows: Iterable[Row]) -> pd.DataFrame:
     if table.empty:
         return table
     # Nullable types keep integers and booleans as such where some rows have none.
-    integers = ("rank_first", "rank_last", "steps", "batch", "tuning_trials")
+    integers = ("rank_first", "rank_last", "parameters", "steps", "batch", "tuning_trials")
     return table.astype({**dict.fromkeys(integers, "Int64"), "at_floor": "boolean",
                          "held_out_differs": "boolean"})  # fmt: skip
 
@@ -55,7 +56,7 @@ def _line(row: Row) -> dict[str, Any]:
         **_numbers(row),
         "seeds": row.seeds,
         "diverged": row.diverged,
-        "parameters": record.parameters,
+        "parameters": known_parameters(record),
         "recipe": spec.recipe or None,
         "steps": row.steps,
         "batch": row.batch,

@@ -185,9 +185,15 @@ def used(row: Row) -> str:
     return f"used {100 * row.used:.0f}% of its budget"
 
 
+def known_parameters(record: Record) -> int | None:
+    """The number of parameters; None for a language model that is asked, which nobody counted."""
+    return None if record.spec.origin == "asked" else record.parameters
+
+
 def parameters(record: Record) -> str:
-    """The number of parameters; empty for a language model that is asked, which nobody counted."""
-    return "" if record.spec.origin == "asked" else f"{record.parameters:,}"
+    """The number of parameters, where it is known."""
+    known = known_parameters(record)
+    return "" if known is None else f"{known:,}"
 
 
 def origin(row: Row) -> str:

@@ -130,7 +130,7 @@ def _standings(
             by_row.get(i),
             reasons[i],
             None if above is None else measured[above].ranked,
-            any(reasons[k] == ONE_SEED for k in pair),
+            any(is_one_training(records[k]) for k in pair),
             chance,
         )
         standings.append((i, standing))
@@ -144,7 +144,12 @@ def _unranked(record: Record, evaluated: HeldOut | None) -> str:
         return REFERENCE
     if held_out.fails(record, evaluated):
         return HELD_OUT
-    return ONE_SEED if len(record.seeds) == 1 else ""
+    return ONE_SEED if is_one_training(record) else ""
+
+
+def is_one_training(record: Record) -> bool:
+    """Whether a record is of one trained seed, so that its differences are those of that seed."""
+    return record.spec.origin == "trained" and len(record.seeds) == 1
 
 
 def _chance(records: Sequence[Record], measured: Sequence[Measured]) -> np.ndarray | None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from ..api.errors import RecordError, problem_with
 from ..api.record import Record
-from ..runs.heldout import HeldOut
+from ..runs.heldout import HeldOut, read_held_out
 
 
 def differs(record: Record, held_out: HeldOut | None) -> bool:
@@ -25,6 +29,21 @@ def fails(record: Record, held_out: HeldOut | None) -> bool:
     before, now = map(record.ranking.goodness, scores)
     by_ranks = held_out.ranks_differ and held_out.difference.better < 0.5
     return by_ranks or (now < before and (held_out.differs or None in scores))
+
+
+def without_failing(
+    records: Iterable[tuple[Path, Record]], refused: Callable[[str], object]
+) -> Iterator[Record]:
+    """The records, at their paths, that held-out prompts do not contradict.
+
+    `refused` gets a line for each damaged held-out evaluation; its record is left out too.
+    """
+    for path, record in records:
+        try:
+            if not fails(record, read_held_out(path, record)):
+                yield record
+        except RecordError as error:
+            refused(problem_with(path, error))
 
 
 def _scores(record: Record, held_out: HeldOut) -> tuple[float | None, float | None]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .board import Board
-from .row import Row
+from .row import Row, credible
 
 
 class Standing(NamedTuple):
@@ -44,14 +44,15 @@ def overviews(boards: Sequence[Board]) -> list[Overview]:
 
 def _overview(boards: Sequence[Board], dtype: str, origin: str) -> Overview:
     of_dtype = [board for board in boards if board.dtype == dtype]
-    rows = [[row for row in board.rows if row.origin == origin] for board in of_dtype]
+    rows = [[row for row in credible(board.rows) if row.origin == origin] for board in of_dtype]
     chosen = standing_for_titles(zip(of_dtype, rows, strict=True))
     best: dict[tuple[str, str], Row] = {}
     for title, standing in chosen.items():
         # Who trained for longer is not compared with who trained for less.
         track = standing.board.tracks[0] if origin == "trained" else ""
-        for row in sorted(standing.rows, key=lambda row: (row.track == track, row.goodness)):
-            best[title, row.record.spec.model] = row
+        # Of equal rows, the first of the board stands for the model, as everywhere.
+        for row in sorted(standing.rows, key=lambda row: (row.track != track, -row.goodness)):
+            best.setdefault((title, row.record.spec.model), row)
     models = tuple(sorted({model for _, model in best}))
     return Overview(dtype, origin, tuple(chosen[t].board for t in sorted(chosen)), models, best)
 

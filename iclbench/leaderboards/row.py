@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -290,3 +291,8 @@ def mean_bounds(statistics: Statistics) -> Bounds:
 def profile(digits: np.ndarray) -> tuple[float, ...]:
     """The fraction of values with at least k digits, for each k in PROFILE."""
     return tuple((digits.reshape(-1, 1) >= np.array(PROFILE)).mean(axis=0).tolist())
+
+
+def credible(rows: Iterable[Row]) -> list[Row]:
+    """The rows that held-out prompts do not contradict; the others stand for no model."""
+    return [row for row in rows if not row.fails_held_out]

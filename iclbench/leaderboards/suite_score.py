@@ -14,6 +14,7 @@ from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite
 from .board_names import differing_arguments
+from .formats import known_parameters
 from .row import is_tuned, track_name
 from .scale import Scale, Score, suite_scale
 
@@ -46,10 +47,11 @@ class SuiteRow:
         return f"tuned on {count}"
 
     @property
-    def parameters(self) -> tuple[int, int]:
-        """The fewest and the most parameters on a board."""
-        counts = [record.parameters for record in self.records.values()]
-        return min(counts), max(counts)
+    def parameters(self) -> tuple[int, int] | None:
+        """The fewest and the most parameters on a board; None where they are unknown."""
+        counts = [known_parameters(record) for record in self.records.values()]
+        known = [count for count in counts if count is not None]
+        return (min(known), max(known)) if known else None
 
 
 @dataclass(frozen=True)

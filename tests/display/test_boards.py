@@ -121,6 +121,9 @@ def test_json_is_one_list_of_all_boards_with_full_numbers(boards, capsys):
         for row in board.rows:
             assert by_id[row.record.id]["score"] == row.score
             assert by_id[row.record.id]["command"] == row.record.command
+            assert by_id[row.record.id]["evaluation digest"] == board.evaluation.digest
+            assert by_id[row.record.id]["metric"] == board.ranking.metric
+            assert by_id[row.record.id]["unranked"] == row.unranked
 
 
 def test_markdown_and_latex_are_tables_of_the_same_rows(board, capsys):
@@ -136,7 +139,8 @@ def test_markdown_and_latex_are_tables_of_the_same_rows(board, capsys):
 
 
 def test_an_overview_has_a_line_for_each_board(boards):
-    table = overview_table([board.records for board in boards])
+    everyone = {record.id for board in boards for record in board.records}
+    table = overview_table([board.records for board in boards], everyone)
     assert len(table.rows) == len(boards)
     line = next(row for row in table.rows if row["board"] == "least-squares")
     board = next(b for b in boards if b.task == "least-squares")

@@ -192,7 +192,7 @@ def test_a_sweep_is_shown_from_its_first_second(cli, monkeypatch, tmp_path):
     file.write_text('[defaults]\ntask = "least-squares"\n[[grid]]\nmodel = "zero"\n')
     outcome = cli("sweep", file, "--out", tmp_path / "out", "--format", "csv")
     assert shown[0] == ["reading the records: preparing"]
-    assert outcome.out.splitlines()[0].startswith("board,task,dtype,")
+    assert outcome.out.splitlines()[0].startswith("board,task,task version,")
     assert "1 run: 0 skipped, 1 to run" in outcome.err
     listed = cli("sweep", file, "--out", tmp_path / "out", "--status", "--format", "json").out
     assert [(row["state"], row["model"]) for row in json.loads(listed)] == [("done", "zero")]

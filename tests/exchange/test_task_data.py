@@ -245,6 +245,15 @@ def test_datasets_reads_the_folder(tmp_path, monkeypatch):
     assert torch.equal(torch.from_numpy(rows["y"]), batch.prompt.y)
 
 
+def test_the_card_says_which_cases_have_which_shapes(tmp_path):
+    export_task("linear-system", 4, tmp_path, task_args={"sizes": [3], "evaluate": [2, 3]})
+    card = (tmp_path / "README.md").read_text("utf-8")
+    assert "| a | float32 | 2 × 2 in case_2 |" in card
+    assert "| a | float32 | 3 × 3 in case_3 |" in card
+    export_task("linear-system", 4, tmp_path / "one", task_args={"sizes": [3]})
+    assert "| a | float32 | 3 × 3 |" in (tmp_path / "one" / "README.md").read_text("utf-8")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("args", [{}, {"sizes": [3], "evaluate": [2, 3]}], ids=["one", "cases"])
 def test_the_code_of_the_card_reads_the_folder(tmp_path, monkeypatch, args):

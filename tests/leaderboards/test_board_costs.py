@@ -59,9 +59,16 @@ def test_costs_are_those_of_all_seeds_and_a_tuning_counts_once(records):
 
 def test_tuning_on_a_gpu_costs_the_device_s_time():
     cost = {"core_seconds": 9.0, "wall_seconds": 9.0}
-    assert _tuning_seconds({"cost": cost}) == (9.0, False)
-    assert _tuning_seconds({"cost": {**cost, "device_seconds": 4.0}}) == (4.0, True)
-    assert _tuning_seconds({"cost": "much"}) == (0.0, False)
+    assert _tuning_seconds({"cost": cost}, on_gpu=True) == (9.0, False)
+    assert _tuning_seconds({"cost": {**cost, "device_seconds": 4.0}}, on_gpu=False) == (4.0, True)
+    assert _tuning_seconds({"cost": "much"}, on_gpu=True) == (None, True)
+
+
+def test_a_tuning_whose_cost_is_unknown_is_said_and_adds_no_kind_of_hours():
+    cell = CellCost("b", "m", "gpu-1h", 1, 1, 1.0, None, None, on_gpu=True, tuned_on_gpu=True)
+    (device,) = sums_of([cell])
+    assert "of which 1 training and 0 tuning" in device
+    assert "; the hours of 1 tuning were not measured" in device
 
 
 def test_a_tuning_on_a_cpu_of_a_row_on_a_gpu_is_counted_in_core_hours():

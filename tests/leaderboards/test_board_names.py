@@ -36,3 +36,12 @@ def test_boards_are_named_by_what_differs(record):
     assert board_names([record(2, 16), record(2, 32)]) == [
         "least-squares 16 prompts", "least-squares 32 prompts"
     ]  # fmt: skip
+
+
+def test_versions_and_evaluation_seeds_tell_boards_apart(record):
+    first = record(2, 16)
+    newer = first.model_copy(update={"spec": first.spec.model_copy(update={"task_version": 9})})
+    assert board_names([first, newer]) == ["least-squares version 2", "least-squares version 9"]
+    other = first.model_copy(update={"spec": first.spec.model_copy(update={"eval_seed": 5})})
+    names = ["least-squares evaluation seed 0", "least-squares evaluation seed 5"]
+    assert board_names([first, other]) == names

@@ -9,6 +9,7 @@ import pytest
 
 from iclbench import UsageError, run
 from iclbench.api.costs import ValidationCurve
+from iclbench.api.spec import canonical_json
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.curves import Cost, cost_of_digits, curves_table, drawn_curve
 from iclbench.leaderboards.figures.draw import draw
@@ -89,6 +90,9 @@ def test_the_table_has_a_line_for_each_seed_and_point(built):
         last = lines[(lines.seed == 1) & (lines.step == curve.steps[-1])].iloc[0]
         assert last["mean"] == curve.mean[1][-1]
         assert last.operations == trained[run_id].operations.training
+        # The facts by which its row is found in the table of rows.
+        assert last.task_args == canonical_json(trained[run_id].main.task_args)
+        assert last.evaluation_digest == trained[run_id].main.digest
 
 
 def test_a_curve_without_points_is_not_drawn(tmp_path):

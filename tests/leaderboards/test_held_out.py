@@ -6,16 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from heldout_files import resealed
 
 from iclbench import RecordError, RecordStore, run
-from iclbench.api.spec import digest_of
 from iclbench.display.boards import board_table
 from iclbench.display.formats import as_markdown
 from iclbench.leaderboards import formats, held_out
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.page_parts import HELD_OUT, held_out_legend
 from iclbench.leaderboards.site import run_parts
-from iclbench.runs.heldout import HeldOut, read_held_out, write_held_out
+from iclbench.runs.heldout import read_held_out, write_held_out
 from iclbench.runs.heldout_evaluation import evaluate_held_out
 from iclbench.runs.store import read_record
 
@@ -73,11 +73,6 @@ def test_a_held_out_score_that_is_not_finite_differs(path):
     board = next(b for b in leaderboard(path.parents[1]) if any(row.held_out for row in b.rows))
     (row,) = [row for row in board.rows if row.is_trained]
     assert (row.held_out_differs, row.unranked) == (True, "held out")
-
-
-def resealed(held_out: HeldOut) -> HeldOut:
-    digest = digest_of(held_out.model_dump(mode="json", exclude={"digest"}))
-    return held_out.model_copy(update={"digest": digest})
 
 
 @pytest.mark.parametrize(

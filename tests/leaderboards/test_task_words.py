@@ -18,6 +18,7 @@ from iclbench.leaderboards.site.dotplot import axis_of, references
 from iclbench.leaderboards.site.magnitudes import spans_magnitudes
 from iclbench.leaderboards.site.task import task
 from iclbench.leaderboards.site.task_words import (
+    evaluation_titles,
     floor_in_words,
     inputs_in_words,
     measure_in_words,
@@ -97,6 +98,16 @@ def test_the_score_s_heading_says_what_is_averaged(boards, gradient, about):
     assert heads["least-squares"] == "digits"
     assert heads["categorical"] == "mean negative log-likelihood"
     assert heads["gradient"] == "mean error of the weights"
+
+
+def test_titles_tell_boards_of_one_setting_apart(gradient, about):
+    (alone,) = evaluation_titles([gradient], about)
+    assert "prompts" not in alone
+    main = gradient.evaluation.model_copy(update={"prompts": 512})
+    record = gradient.rows[0].record.model_copy(update={"evaluations": {"main": main}})
+    fewer = type(gradient)((replace(gradient.rows[0], record=record),), None)
+    titles = evaluation_titles([gradient, fewer], about)
+    assert titles == [f"{alone}, {gradient.evaluation.prompts:,} prompts", f"{alone}, 512 prompts"]
 
 
 def test_a_caption_has_the_statistic_and_the_setting_in_words(boards, gradient, about):

@@ -72,7 +72,14 @@ def drawn(figure: Figure, records: Sequence[Record]) -> list[Record]:
     if figure.x == TRAINING:
         return [record for record in chosen if record.training]
     if figure.x in COSTS:
-        return [r for r in chosen if r.validation_curve and r.validation_curve.steps]
+        # Operations are unknown where an operator of the model has no formula.
+        return [
+            r
+            for r in chosen
+            if r.validation_curve
+            and r.validation_curve.steps
+            and None not in getattr(r.validation_curve, figure.x)
+        ]
     if figure.x == STATE:
         return [record for record in chosen if record.state_bytes is not None]
     return chosen

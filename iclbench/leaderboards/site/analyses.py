@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ...api.record import Record
@@ -40,18 +40,18 @@ def by_metric(placed: Sequence[Placed]) -> dict[str, list[Placed]]:
 
 
 def metric_page(
-    name: str, members: Sequence[Placed], everyone: Sequence[Placed], about: Descriptions
+    name: str, members: Sequence[Placed], measured: Measured, about: Descriptions
 ) -> View:
     """What a metric is, and what all records hold of it, in groups by board.
 
     Where no record has maps or plots of its own, every group has plots of its records' lines.
     """
     groups = grouped(members, lambda one: (one[2], id(one[1])))
-    views = [_group(name, group, everyone, about) for group in groups.values()]
+    views = [_group(name, group, measured, about) for group in groups.values()]
     has_curves_only = not any(r["maps"] or r["figures"] for view in views for r in view["records"])
     for view, group in zip(views, groups.values(), strict=True):
         if has_curves_only and len(group) > 1:
-            view["overview"] = [figure(one) for one in _overview(name, group, everyone, about)]
+            view["overview"] = [figure(one) for one in _overview(name, group, measured, about)]
     return {
         "metric": name,
         "about": metric_about(name),
@@ -62,9 +62,7 @@ def metric_page(
     }
 
 
-def _group(
-    name: str, members: Sequence[Placed], everyone: Sequence[Placed], about: Descriptions
-) -> View:
+def _group(name: str, members: Sequence[Placed], measured: Measured, about: Descriptions) -> View:
     """The records of a board, and the study that they are of."""
     _, board, base = members[0]
     labels = names_of([row for row, _, _ in members], about)
@@ -76,14 +74,14 @@ def _group(
         "overview": [],
         "is_whole": len(members) <= MOST_LINES,
         "records": [
-            _record(name, *one, everyone, label) | {"maps": maps}
+            _record(name, *one, measured, label) | {"maps": maps}
             for one, label, maps in zip(members, labels, maps_of_each, strict=True)
         ],
     }
 
 
 def _overview(
-    name: str, members: Sequence[Placed], everyone: Sequence[Placed], about: Descriptions
+    name: str, members: Sequence[Placed], measured: Measured, about: Descriptions
 ) -> Iterator[Plot]:
     """A plot of each curve, with a line per record, or for the best of each model if too many."""
     rows = [row for row, _, _ in members]
@@ -91,7 +89,7 @@ def _overview(
         rows = best_of_models(rows)
     curves: dict[str, list[tuple[Row, Curve]]] = {}
     for row in rows:
-        for metric, curve in _curves(name, row.record, everyone):
+        for metric, curve in _curves(name, row.record, measured):
             curves.setdefault(metric, []).append((row, curve))
     for metric, drawn in curves.items():
         names = names_of([row for row, _ in drawn], about)
@@ -102,9 +100,7 @@ def _overview(
         yield _curve_plot(metric, drawn[0][1].axis, statistic, lines)
 
 
-def _record(
-    name: str, row: Row, _: Board, base: str, everyone: Sequence[Placed], label: str
-) -> View:
+def _record(name: str, row: Row, _: Board, base: str, measured: Measured, label: str) -> View:
     record = row.record
     analyses = [one for one in record.analyses.get(name, []) if isinstance(one, dict)]
     return {
@@ -113,39 +109,53 @@ def _record(
         "figures": [figure(one) for one in _plots(analyses[0])] if analyses else [],
         "seeds": ["value" if s.seed is None else f"seed {s.seed}" for s in record.seeds],
         "numbers": _numbers_by_seed(analyses),
-        "values": (values := _values(name, record, everyone)),
+        "values": (values := _values(name, record, measured)),
         "has_floor": any(value["floor"] for value in values),
         "curves": [
             figure(_curve_plot(metric, curve.axis, statistic, [_line(curve, statistic, statistic)]))
-            for metric, curve in _curves(name, record, everyone)
+            for metric, curve in _curves(name, record, measured)
             for statistic in [curve_statistic(metric, record)]
         ],
     }
 
 
-def _further(name: str, record: Record, everyone: Sequence[Placed]) -> list[str]:
-    """The metrics that this record has only because it was asked for this one."""
-    further = _with_metric_only(name, record, everyone)
-    others = [_with_metric_only(other, record, everyone) for other in record.spec.metrics]
-    # Records that were asked for two metrics are often the only ones with one of them.
-    narrower = {metric for other in others if set(other) < set(further) for metric in other}
-    return [metric for metric in further if metric not in narrower]
+class Measured:
+    """What the records of each task measure, with and without being asked for a metric."""
+
+    def __init__(self, everyone: Iterable[Placed]) -> None:
+        records = [row.record for row, _, _ in everyone]
+        self._by_task = grouped(records, lambda record: record.spec.task)
+        self._without: dict[tuple[str, str], set[str] | None] = {}
+
+    def only_with(self, name: str, record: Record) -> list[str]:
+        """The metrics that this record has only because it was asked for this one."""
+        further = self._added(name, record)
+        others = [self._added(other, record) for other in record.spec.metrics]
+        # Records that were asked for two metrics are often the only ones with one of them.
+        narrower = {metric for other in others if set(other) < set(further) for metric in other}
+        return [metric for metric in further if metric not in narrower]
+
+    def _added(self, name: str, record: Record) -> list[str]:
+        """The metrics that records of the same task have only if they were asked for this one."""
+        if name not in record.spec.metrics:
+            return []
+        shown = self._shown_without(name, record.spec.task)
+        if shown is None and name in record.analyses:
+            # What belongs to the task alone is not known, and the analysis has its own numbers.
+            return []
+        shown = (shown or set()) | {record.ranking.metric}
+        return [metric for metric in record.metrics if metric not in shown]
+
+    def _shown_without(self, name: str, task: str) -> set[str] | None:
+        """The metrics of the task's records that were not asked for one; None if all were."""
+        key = (name, task)
+        if key not in self._without:
+            others = [r for r in self._by_task[task] if name not in r.spec.metrics]
+            self._without[key] = set().union(*(r.metrics for r in others)) if others else None
+        return self._without[key]
 
 
-def _with_metric_only(name: str, record: Record, everyone: Sequence[Placed]) -> list[str]:
-    """The metrics that records of the same task have only if they were asked for this one."""
-    if name not in record.spec.metrics:
-        return []
-    others = [r.record for r, _, _ in everyone if r.record.spec.task == record.spec.task]
-    others = [other for other in others if name not in other.spec.metrics]
-    if not others and name in record.analyses:
-        # What belongs to the task alone is not known, and the analysis has its own numbers.
-        return []
-    shown = {record.ranking.metric}.union(*(other.metrics for other in others))
-    return [metric for metric in record.metrics if metric not in shown]
-
-
-def _values(name: str, record: Record, everyone: Sequence[Placed]) -> list[View]:
+def _values(name: str, record: Record, measured: Measured) -> list[View]:
     return [
         {
             "metric": formats.in_words(metric),
@@ -153,7 +163,7 @@ def _values(name: str, record: Record, everyone: Sequence[Placed]) -> list[View]
             "mean": _written(record.metrics[metric].mean),
             "floor": _written(record.floor[metric].mean) if metric in record.floor else "",
         }
-        for metric in _further(name, record, everyone)
+        for metric in measured.only_with(name, record)
     ]
 
 
@@ -163,9 +173,9 @@ def _written(value: float | None) -> str:
     return with_minus(formats.linear(value) if is_plain else formats.number(value))
 
 
-def _curves(name: str, record: Record, everyone: Sequence[Placed]) -> Iterator[tuple[str, Curve]]:
+def _curves(name: str, record: Record, measured: Measured) -> Iterator[tuple[str, Curve]]:
     """The further metrics with a second axis of more than one point."""
-    for metric in _further(name, record, everyone):
+    for metric in measured.only_with(name, record):
         curve = record.curves.get(metric)
         if curve is not None and len(curve.values) > 1:
             yield metric, curve

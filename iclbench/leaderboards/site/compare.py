@@ -11,7 +11,7 @@ import numpy as np
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
-from ..groups import ONE_SEED
+from ..groups import is_one_training
 from ..ranking import of_seeds
 from ..row import Row
 from .figure import View, script_json
@@ -54,7 +54,7 @@ def _choice(row: Row, about: Descriptions) -> View:
         "worst": with_minus(formats.number(row.worst, ranking.scale)),
         "notes": formats.notes(row),
         "seeds": row.seeds,
-        "parameters": row.record.parameters,
+        "parameters": formats.known_parameters(row.record),
         "budget": formats.budget(row.steps, row.batch),
     }
 
@@ -74,7 +74,7 @@ def comparison_script(row: Row) -> str:
         "seeds": seeds.variance,
         "squares": seeds.squares,
         "wide": seeds.wide,
-        "oneSeed": row.unranked == ONE_SEED,
+        "oneSeed": is_one_training(row.record),
         "prompts": _packed(by_prompt),
     }
     return f'compared("{row.record.id}",{json.dumps(content, separators=(",", ":"))});\n'

@@ -18,18 +18,24 @@ from .figure import View, figure
 from .magnitudes import spans_magnitudes
 from .minus import with_minus
 from .plots import Plot, extent, name_of, names_of, plot
-from .task_words import evaluation_title
+from .task_words import evaluation_title, evaluation_titles
 
 
-def shift_matrix(board: Board, about: Descriptions) -> View | None:
-    """A board's models under each shift that their records hold; None without shifts."""
+def shift_matrices(boards: Sequence[Board], about: Descriptions) -> list[View]:
+    """Of each board with shifts, its models under each shift that their records hold."""
+    titles = evaluation_titles(boards, about)
+    views = [_shift_matrix(b, title, about) for b, title in zip(boards, titles, strict=True)]
+    return [view for view in views if view is not None]
+
+
+def _shift_matrix(board: Board, title: str, about: Descriptions) -> View | None:
     lines = shift_lines(board)
     if not lines:
         return None
     rows, task = shifted_rows(board), about.task(board.task)
     summaries = _shift_summaries(board)
     return {
-        "title": f"{evaluation_title(board, task)}, {board.dtype}",
+        "title": title,
         "columns": [
             (r.record.id, name, r.origin)
             for r, name in zip(rows, names_of(rows, about), strict=True)
@@ -90,15 +96,17 @@ def _cell(
 def state_views(boards: Sequence[Board], about: Descriptions) -> list[View]:
     """The score against the state of a layer in each track with two sizes of it or more."""
     return [
-        _state_view(board, track, rows, about)
-        for board in boards
+        _state_view(board, title, track, rows, about)
+        for board, title in zip(boards, evaluation_titles(boards, about), strict=True)
         for track in board.tracks
         if (rows := settings.trained(board, track))
         and len({row.record.state_bytes for row in rows} - {None}) > 1
     ]
 
 
-def _state_view(board: Board, track: str, rows: Sequence[Row], about: Descriptions) -> View:
+def _state_view(
+    board: Board, title: str, track: str, rows: Sequence[Row], about: Descriptions
+) -> View:
     by_size = sorted(
         (row for row in rows if row.record.state_bytes is not None),
         key=lambda row: row.record.state_bytes or 0.0,
@@ -106,7 +114,7 @@ def _state_view(board: Board, track: str, rows: Sequence[Row], about: Descriptio
     unknown = [row for row in rows if row.record.state_bytes is None]
     budget = f"track {track}" if track else settings.OPEN_BUDGETS
     return {
-        "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}, {budget}",
+        "title": f"{title}, {budget}",
         "figure": figure(_state_plot(board, by_size, about)),
         "rows": [_state_row(row, board, about) for row in (*by_size, *unknown)],
         "score": _score_title(board, about.task(board.task)),

@@ -12,7 +12,7 @@ from ..board import Board
 from ..board_names import differing_arguments, told_apart
 from ..curves import COST_TITLES, drawn_curve, median_curve
 from ..descriptions import Descriptions
-from ..row import Row
+from ..row import Row, credible
 from ..scale import board_scale
 from .figure import View, figures
 from .formula import mathml
@@ -109,7 +109,7 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
     lines: dict[tuple[bool, str, str, bool], list[Plot]] = {}
     drawn = []
     for board in boards:
-        trained = [row for row in _rows(board, name) if row.is_trained]
+        trained = [row for row in credible(_rows(board, name)) if row.is_trained]
         row = max(trained, key=lambda row: row.goodness, default=None)
         curve = None if row is None else drawn_curve(row.record)
         if curve is not None:
@@ -169,6 +169,8 @@ def _commands(results: Sequence[Scored], about: Descriptions) -> list[tuple[str,
     """
     best: dict[str, tuple[tuple[bool, bool, float], Row]] = {}
     for row, board, _, share in results:
+        if row.fails_held_out:
+            continue
         key = bool(row.track), board.floor is not None, share or 0.0
         if row.origin not in best or key > best[row.origin][0]:
             best[row.origin] = key, row

@@ -16,10 +16,10 @@ from ..findings import Judgement
 from ..grouping import grouped
 from ..reading import Refused
 from ..row import Row
-from .analyses import Placed, by_metric, metric_page
+from .analyses import Measured, Placed, by_metric, metric_page
 from .figure import View
 from .gallery import gallery, shown_studies, study_page
-from .matrices import shift_matrix, state_matrix, state_views
+from .matrices import shift_matrices, state_matrix, state_views
 from .prompts import Prompts
 from .samples import sample_sets
 from .settings import by_evaluation
@@ -119,7 +119,7 @@ class MorePages:
         return {"sets": sets} if sets else None
 
     def _shifts(self, boards: list[Board]) -> View | None:
-        matrices = [m for board in boards if (m := shift_matrix(board, self.about))]
+        matrices = shift_matrices(boards, self.about)
         return {"matrices": matrices} if matrices else None
 
     def _states(self, boards: list[Board]) -> View | None:
@@ -132,9 +132,9 @@ class MorePages:
         placed: list[Placed] = [(r, board, "runs") for board in self.boards for r in board.rows]
         for one in self.shown:
             placed += [(row, board, f"studies/{one.name}") for row, board in one.rows]
-        links = []
+        links, measured = [], Measured(placed)
         for name, members in by_metric(placed).items():
-            view = metric_page(name, members, placed, self.about)
+            view = metric_page(name, members, measured, self.about)
             page("analysis.html", f"analyses/{name}.html", analysis=view)
             links.append((view["about"]["title"], f"analyses/{name}.html"))
         return links

@@ -15,7 +15,7 @@ from ..descriptions import Description, Descriptions
 from ..floor import floor_label
 from ..formats import digits_of, in_words
 from ..grouping import grouped
-from ..row import PROFILE, Row
+from ..row import PROFILE, Row, credible
 from .magnitudes import is_error
 from .settings import OPEN_BUDGET
 
@@ -107,7 +107,7 @@ def best_of_models(rows: Iterable[Row]) -> list[Row]:
 
     A board has its trained rows first, by track, and the rows of a track best first.
     """
-    by_model = grouped(rows, lambda row: (row.origin, row.record.spec.model))
+    by_model = grouped(credible(rows), lambda row: (row.origin, row.record.spec.model))
     return [first for first, *_ in by_model.values()][:MOST_LINES]
 
 

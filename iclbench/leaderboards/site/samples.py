@@ -16,7 +16,7 @@ from .figure import View
 from .plots import name_of
 from .prompts import Prompts, answers_at, values_at
 from .settings import OPEN_BUDGET, track_in_words
-from .task_words import evaluation_title
+from .task_words import evaluation_titles
 
 #: Models beside a prompt.
 MOST_ROWS = 40
@@ -26,17 +26,23 @@ def sample_sets(
     boards: Sequence[Board], folder: Path, prompts: Prompts, about: Descriptions
 ) -> list[View]:
     """The samples of each board that has some; `folder` holds the records."""
-    return [view for board in boards if (view := _samples(board, folder, prompts, about))]
+    views = [
+        _samples(board, title, folder, prompts, about)
+        for board, title in zip(boards, evaluation_titles(boards, about), strict=True)
+    ]
+    return [view for view in views if view is not None]
 
 
-def _samples(board: Board, folder: Path, prompts: Prompts, about: Descriptions) -> View | None:
+def _samples(
+    board: Board, title: str, folder: Path, prompts: Prompts, about: Descriptions
+) -> View | None:
     drawn = prompts.of(board.rows[0].record)
     graded = compared(board.rows, Objects(folder))
     if isinstance(drawn, str) and not graded:
         return None
     rows = board.rows[:MOST_ROWS]
     return {
-        "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}",
+        "title": title,
         "metric": about.metric_of(board),
         "graded": graded,
         "budgets": _budgets(graded, about),

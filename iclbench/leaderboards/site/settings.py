@@ -15,7 +15,7 @@ from ..board import Board, comparable_facts
 from ..build import by_task
 from ..descriptions import Description
 from ..grouping import grouped
-from ..row import Row
+from ..row import Row, credible
 from ..wording import duration
 
 #: What a page calls the budgets of rows without a track.
@@ -62,7 +62,7 @@ def best_first(rows: Iterable[Row]) -> list[Row]:
 
 def best_by_model(rows: Iterable[Row]) -> list[Row]:
     """The best row of each model, best first."""
-    by_model = grouped(best_first(rows), lambda row: row.record.spec.model)
+    by_model = grouped(best_first(credible(rows)), lambda row: row.record.spec.model)
     return [best for best, *_ in by_model.values()]
 
 

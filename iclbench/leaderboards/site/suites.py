@@ -14,8 +14,8 @@ from ...plugins import host
 from ...runs.suites import find_suite, records_by_board
 from ..board import Board
 from ..descriptions import Descriptions
-from ..formats import MARKS, UNTUNED, bounds_mark
-from ..row import OPEN, bounds_of
+from ..formats import MARKS, UNTUNED, bounds_mark, known_parameters
+from ..row import OPEN, bounds_of, credible
 from ..scale import Scale, Score
 from ..suite_score import SuiteRow, SuiteTable, mean_score, score_suite
 from . import settings
@@ -38,7 +38,7 @@ def suite_views(
 
     `refused` gets a line for a suite that is not valid.
     """
-    records = [row.record for board in boards for row in board.rows]
+    records = [row.record for board in boards for row in credible(board.rows)]
     views = []
     for _, entry in host().entries("suite"):
         try:
@@ -147,7 +147,7 @@ def _row(
 ) -> View:
     first = next(iter(entry.records.values()))
     done = sum(score is not None for score in entry.scores.values())
-    low, high = entry.parameters
+    counts = [_count(count) for count in entry.parameters or ()]
     return {
         "model": first.spec.model,
         "title": _title(entry, about),
@@ -157,7 +157,7 @@ def _row(
         "mean": _percent(entry.mean),
         "interval": _interval(entry.mean),
         "boards": f"{done}/{len(table.suite.boards)}",
-        "parameters": "–".join(dict.fromkeys([_count(low), _count(high)])),
+        "parameters": "–".join(dict.fromkeys(counts)),
         "cells": [_cell(entry, board.name, table.scales[board.name]) for board in boards],
     }
 
@@ -257,7 +257,7 @@ def _plots_of(group: _Group, about: Descriptions) -> list[View]:
     count = len(group.boards)
     over = f"{count} boards" if count > 1 else group.boards[0].replace("-", " ")
     sizes: dict[str, Callable[[Record], float | None]] = {
-        "parameters": lambda record: float(record.parameters),
+        "parameters": known_parameters,
         "state after a prompt, bytes per layer": lambda record: record.state_bytes,
     }
     drawn = []

@@ -10,6 +10,7 @@ from ...api.task import Task
 from ...plugins import host
 from .. import formats
 from ..board import Board
+from ..board_names import told_apart
 from ..descriptions import Description, Descriptions
 from ..level import has_digits_level
 from ..ranking import SIGNIFICANCE
@@ -121,6 +122,14 @@ def evaluation_title(board: Board, about: Description) -> str:
     args = about.settings(board.evaluation.task_args) or "default arguments"
     named = board.title.partition(": ")[2] or board.title
     return args if board.title == board.task else f"{named[:1].upper()}{named[1:]} · {args}"
+
+
+def evaluation_titles(boards: Sequence[Board], about: Descriptions) -> list[str]:
+    """Each board's arguments and dtype in words, with what tells it from the others."""
+    names = [f"{evaluation_title(b, about.task(b.task))}, {b.dtype}" for b in boards]
+    names = told_apart(names, [f"{b.evaluation.prompts:,} prompts" for b in boards])
+    names = told_apart(names, [f"version {b.task_version}" for b in boards])
+    return told_apart(names, [f"evaluation seed {b.records[0].spec.eval_seed}" for b in boards])
 
 
 def setting_in_words(board: Board, about: Description) -> str:

@@ -34,14 +34,14 @@ window.exported = (() => {
   const asCsv = (table, rows) => {
     const columns = columnsOf(table);
     const heads = columns.flatMap(({ head, hasInterval }) => hasInterval ? [head, "low", "high", "interval mark"]
-      : head === ABOVE ? [ABOVE, `${ABOVE}, low`, `${ABOVE}, high`] : [head]);
+      : head === ABOVE ? [ABOVE, `${ABOVE}, low`, `${ABOVE}, high`, `${ABOVE}, mark`] : [head]);
     const numbers = (text) => [...text.matchAll(/(?:^|[+−-])[\d.]+(?:e[+−-]?\d+)?/g)].map(([v]) => v);
     const lines = rows.map((row) => columns.flatMap(({ i, head, hasInterval }) => {
       const parts = texts(row.cells[i]);
-      if (head === ABOVE) return [...numbers(parts[0]), "", "", ""].slice(0, 3);
+      if (head === ABOVE) return [...[...numbers(parts[0]), "", "", ""].slice(0, 3), parts[0].match(/[*†]+/)?.[0] ?? ""];
       if (!hasInterval) return parts;
-      const [score, low, high] = parts, [bound, mark = ""] = high.split(" ");
-      return [score, low, bound, mark];
+      const [score, low, high] = parts, mark = high.match(/ ([†‡~]+)$/)?.[1] ?? "";
+      return [score, low, high.replace(/ [†‡~]+$/, ""), mark];
     }).concat(row.dataset.id));
     return [[...heads, "id"], ...lines].map((line) => line.map(csvCell).join(",")).join("\n") + "\n";
   };
