@@ -180,9 +180,22 @@ class Cells:
         return sorted(self.cells.values(), key=lambda cell: cell.position)
 
     def records(self) -> list[Record]:
-        """The records of the cells that did not fail, in the order of the file's grids."""
-        cells = [cell for cell in self.in_order() if cell.id not in self.failed]
-        return [record for cell in cells if (record := self.record(cell)) is not None]
+        """The records of the cells that did not fail, in the order of the file's grids.
+
+        A damaged one is added to `failures`.
+        """
+        records = []
+        for cell in self.in_order():
+            if cell.id in self.failed:
+                continue
+            try:
+                record = self.record(cell)
+            except RecordError as error:
+                self.fail(cell, str(error), damaged=True)
+                continue
+            if record is not None:
+                records.append(record)
+        return records
 
     def _with_weights(self, grid: Mapping[str, Any]) -> dict[str, Any]:
         """The grid without its name, and with the file of the weights that it refers to."""
@@ -201,7 +214,8 @@ class Cells:
             raise _NoWeightsError(f"it waits for the weights of the run {wanted!r}", waits=True)
         if record is None or record.weights_file is None:
             raise _NoWeightsError(f"the run {wanted!r} left no weights")
-        path = str(self.store.objects.path(record.weights_file))
+        # Absolute, since programs may run in another working directory.
+        path = str(self.store.objects.path(record.weights_file).absolute())
         return {key: path if value == f"@{wanted}" else value for key, value in content.items()}
 
     def _plan(self, request: RunSpec) -> Plan | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..api.config import parse_config
-from ..api.errors import UsageError, reason_of
+from ..api.errors import RecordError, UsageError, problem_with, reason_of
 from ..api.executor import Executor, QueuedJob, QueueExecutor
+from ..api.record import Record
 from ..api.spec import canonical_json
 from ..console import Reporter, counted
 from ..plugins import host
@@ -21,6 +24,8 @@ from .jobs import job_of, run_job
 
 #: The folder of executors' own files, in a sweep's output folder.
 FOLDER = "jobs"
+#: How long a record that another machine wrote may take to be seen here.
+RECORD_SECONDS = 10.0
 
 #: The cell of every request of a job, None for a request of no cell; and the job.
 Queued = tuple[list[SweepCell | None], QueuedJob]
@@ -45,6 +50,7 @@ class Programs:
     report: Reporter
     already_done: int = 0
     _described_seen: bool = field(default=False, init=False)
+    _record_seconds: float = field(default_factory=lambda: RECORD_SECONDS, init=False)
 
     def run(self, cells: list[SweepCell]) -> None:
         """Run the cells that have no record, and wait for them."""
@@ -126,10 +132,49 @@ class Programs:
             outcome = [reason_of(outcome)] * len(group)
         failed = False
         for cell, reason in zip(group, outcome, strict=True):
-            if cell is not None and reason is not None:
-                self.cells.fail(cell, reason, log)
+            if cell is None:
+                continue
+            problem, damaged = self._problem_of_record(cell) if reason is None else (reason, False)
+            if problem is not None:
+                self.cells.fail(cell, problem, log, damaged=damaged)
                 failed = True
         return failed
+
+    def _problem_of_record(self, cell: SweepCell) -> tuple[str | None, bool]:
+        """Why the record of a cell that has run can't be used, or None; and if it is damaged.
+
+        A program may succeed and yet leave nothing here, on a disk that only its machine has.
+        """
+        try:
+            if self._awaited(cell) is not None:
+                return None, False
+        except RecordError as error:
+            return str(error), True
+        except OSError as error:
+            return problem_with(self.cells.store.path(cell), error), False
+        return f"its program ended without a record in {self.settings.out}", False
+
+    def _awaited(self, cell: SweepCell) -> Record | None:
+        """The cell's record, for which a network file system may need some seconds."""
+        deadline = time.monotonic() + self._record_seconds
+        while True:
+            with suppress(OSError):
+                # Opening the folder makes NFS forget that it had no such file.
+                os.scandir(self.cells.store.path(cell).parent).close()
+            is_last = time.monotonic() >= deadline
+            record = None
+            try:
+                record = self.cells.record(cell)
+            except OSError:
+                if is_last:
+                    raise
+            if record is not None:
+                return record
+            if is_last:
+                # Thousands of programs that write elsewhere must not wait one after another.
+                self._record_seconds = 0.0
+                return None
+            time.sleep(1.0)
 
     def _look_at_described(self, group: Sequence[SweepCell | None]) -> None:
         """Report what the figure and the table name and the first record lacks, before the end."""

@@ -221,5 +221,6 @@ def recorded(file: SweepFile, out: str | Path) -> SweepResult:
 
 
 def _result(cells: Cells, already_done: int) -> SweepResult:
+    records = cells.records()  # adds a damaged record to the failures
     # All has been run: what still waits never gets its weights.
-    return SweepResult(cells.records(), [*cells.failures, *cells.waiting], already_done)
+    return SweepResult(records, [*cells.failures, *cells.waiting], already_done)

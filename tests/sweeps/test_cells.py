@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from iclbench import RecordStore, sweep
 from iclbench.runs.retraining import retrain
-from iclbench.sweeps.cells import by_reason
+from iclbench.sweeps.cells import Cells, by_reason
+from iclbench.sweeps.files import read_sweep_file
 from iclbench.sweeps.sweep import plan_sweep
 
 DEFAULTS = {
@@ -42,6 +44,26 @@ def test_a_grid_starts_from_the_weights_that_another_left(tmp_path):
     assert [r.id for r in again.records] == [r.id for r in result.records]
     outcome = retrain(RecordStore(tmp_path).path_of(two))
     assert all(check.holds for check in outcome.checks)
+
+
+def test_weights_of_another_run_are_found_from_any_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = {"name": "first", "model": "transformer", "model_args": {"layers": 1, "width": 8}}
+    content = {"defaults": DEFAULTS, "grid": [first, {"model": "transformer", "init": "@first"}]}
+    sweep({**content, "grid": [first]}, out="relative")
+    cells, _ = plan_sweep(content, out="relative")
+    requests = [json.loads(cell.request) for cell in cells.in_order()]
+    assert Path(requests[1]["init"]).is_relative_to(tmp_path / "relative")
+
+
+def test_a_record_that_is_damaged_since_is_a_failure(tmp_path):
+    content = read_sweep_file({"defaults": DEFAULTS, "grid": [{"model": ["zero", "averaging"]}]})
+    first, _ = sweep(content, out=tmp_path).records
+    cells = Cells(content, RecordStore(tmp_path))
+    cells.resolve(content.grid)
+    RecordStore(tmp_path).path(first.spec).write_text("{")
+    assert [record.spec.model for record in cells.records()] == ["averaging"]
+    assert [failure.damaged for failure in cells.failures] == [True]
 
 
 def test_a_damaged_record_of_a_named_run_stops_nothing_else(tmp_path):

@@ -9,10 +9,10 @@ import pytest
 from fake_queue import FakeQueue
 from support import Shown
 
-from iclbench import RunSpec, UsageError, submit_sweep, sweep
+from iclbench import RecordStore, RunSpec, UsageError, submit_sweep, sweep
 from iclbench.api.executor import QueuedJob
 from iclbench.runs.settings import Settings
-from iclbench.sweeps import jobs
+from iclbench.sweeps import jobs, programs
 from iclbench.sweeps.jobs import job_of, request_of, run_job
 from iclbench.sweeps.programs import jobs_of
 
@@ -189,3 +189,74 @@ def test_a_job_has_the_settings_that_matter_elsewhere(tmp_path):
         del queued_before["eval_batch"], queued_before["resume"]
         run_job(queued_before)
     assert seen == [settings, replace(settings, eval_batch=None, resume=True)]
+
+
+@pytest.fixture
+def after_each_job(monkeypatch):
+    """Calls a function with a job's settings once it has run, where nothing waits for records."""
+    monkeypatch.setattr(programs, "RECORD_SECONDS", 0.0)
+
+    def set_action(action):
+        def run_and_act(job):
+            outcome = run_job(job)
+            action(job)
+            return outcome
+
+        run_and_act.__module__, run_and_act.__qualname__ = __name__, "run_and_act"
+        monkeypatch.setitem(globals(), "run_and_act", run_and_act)
+        monkeypatch.setattr(programs, "run_job", run_and_act)
+
+    return set_action
+
+
+def test_a_program_that_leaves_no_record_has_failed(tmp_path, queue, after_each_job):
+    """Its machine has another disk of that name, or OUT was renamed."""
+
+    def lose(job):
+        for path in list(RecordStore(tmp_path).paths()):
+            if path.name.startswith("baseconv"):
+                path.unlink()
+
+    queue.held = False
+    after_each_job(lose)
+    lines = []
+    result = sweep(CONTENT, executor=queue, out=tmp_path, report=lines.append)
+    assert [record.spec.model for record in result.records] == ["zero"]
+    assert [f.reason for f in result.failures] == [
+        f"its program ended without a record in {tmp_path}"
+    ] * 3
+    assert result.failures[0].log == "0.log"
+    assert [line.rpartition(": ")[2] for line in lines[1:] if line[0] == "["] == [
+        "failed", "failed", "done",
+    ]  # fmt: skip
+
+
+def test_a_record_that_is_seen_late_is_waited_for(tmp_path, queue, after_each_job, monkeypatch):
+    hidden = tmp_path / "hidden"
+
+    def hide(job):
+        (path,) = RecordStore(tmp_path).paths()
+        path.rename(hidden)
+        monkeypatch.setattr(programs.time, "sleep", lambda seconds: hidden.rename(path))
+
+    queue.held = False
+    after_each_job(hide)
+    monkeypatch.setattr(programs, "RECORD_SECONDS", 60.0)
+    content = {"defaults": DEFAULTS, "grid": [{"model": "zero"}]}
+    result = sweep(content, executor=queue, out=tmp_path)
+    assert (len(result.records), result.failures) == (1, [])
+    assert not hidden.exists()
+
+
+def test_a_new_record_that_is_damaged_stops_no_other_program(tmp_path, queue, after_each_job):
+    def damage(job):
+        for path in RecordStore(tmp_path).paths():
+            if path.name.startswith("baseconv"):
+                path.write_text("{")
+
+    queue.held = False
+    after_each_job(damage)
+    result = sweep(CONTENT, executor=queue, out=tmp_path)
+    assert [record.spec.model for record in result.records] == ["zero"]
+    assert len(result.damaged) == 3
+    assert "it is truncated or not a record" in result.damaged[0]
