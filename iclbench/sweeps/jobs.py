@@ -11,13 +11,15 @@ from typing import Any
 import torch
 
 from ..api.config import parse_config
-from ..api.errors import PLUGIN_FAILURES, first_line, reason_of
+from ..api.errors import PLUGIN_FAILURES, RecordError, first_line, reason_of
 from ..api.spec import RunSpec, canonical_json
 from ..console import report
 from ..devices import free_memory
 from ..runs.plan import Plan, resolve
 from ..runs.run import run_plans
 from ..runs.settings import Settings
+from ..runs.store import RecordStore
+from ..runs.training import checkpoint_path
 from ..training.interruption import interruptible
 
 #: Plans of this process's sweep by their requests: a program in this process need not make them
@@ -60,8 +62,8 @@ def run_job(job: dict[str, Any]) -> list[str | None]:
 
     Reasons are text, which crosses processes. If the program fails, its cells are run one by one,
     so that a failure stays that of its cell. If memory is short, they are run in halves. Running a
-    job again continues it: records and checkpoints are in its output folder. SIGTERM has it save a
-    checkpoint and raise Interrupted.
+    job again continues it: records and checkpoints are in its output folder. All its cells fail if
+    its checkpoint can't be continued. SIGTERM has it save a checkpoint and raise Interrupted.
     """
     with interruptible():
         return _run_together(job["requests"], settings_of(job))
@@ -69,9 +71,14 @@ def run_job(job: dict[str, Any]) -> list[str | None]:
 
 def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[str | None]:
     parts = [requests[i : i + 1] for i in range(len(requests))]
+    plans: list[Plan] = []
+    begun: list[Plan] = []
+    refuses_checkpoint = False
     forget_programs(settings)
     try:
-        run_plans([_plan(request) for request in requests], settings)
+        plans = [_plan(request) for request in requests]
+        begun = _without_record(plans, settings)
+        run_plans(plans, settings)
         return [None] * len(requests)
     except torch.OutOfMemoryError as error:
         reason = first_line(error)
@@ -79,10 +86,29 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
         parts = [requests[:half], requests[half:]]
     except PLUGIN_FAILURES as error:
         reason = reason_of(error)
+        refuses_checkpoint = _refuses_checkpoint(error, begun, settings)
     if len(requests) == 1:
         return [reason]
+    if refuses_checkpoint:
+        # Each cell alone would be trained from its first step, at many times the cost.
+        ids = {plan.spec.id for plan in begun}
+        return [reason if plan.spec.id in ids else None for plan in plans]
     report(f"{len(requests)} runs as one program: {reason}; going on with {len(parts)} parts of it")
     return [outcome for part in parts for outcome in _run_together(part, settings)]
+
+
+def _without_record(plans: Sequence[Plan], settings: Settings) -> list[Plan]:
+    store = RecordStore(settings.out)
+    return [plan for plan in plans if not store.path(plan.spec).exists()]
+
+
+def _refuses_checkpoint(error: BaseException, plans: Sequence[Plan], settings: Settings) -> bool:
+    """Whether these plans can't continue from their checkpoint, of other code for example."""
+    if not plans or not isinstance(error, RecordError):
+        return False
+    path = checkpoint_path(plans, settings.out)
+    # The steps of a budget are in a file beside it, whose error names that file.
+    return path.exists() and str(path.with_suffix("")) in str(error)
 
 
 def forget_programs(settings: Settings) -> None:

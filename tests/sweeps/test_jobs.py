@@ -1,16 +1,20 @@
-"""A job leaves nothing of earlier programs on a GPU, and a plugin that exits fails alone."""
+"""A job: memory of earlier programs, plugins that exit, and a checkpoint it can't continue."""
 
 from __future__ import annotations
 
 import gc
+import json
+import signal
 import weakref
 
 import pytest
 import torch
 
-from iclbench import sweep
+from iclbench import RecordStore, sweep
+from iclbench.api.errors import Interrupted
 from iclbench.runs.settings import Settings
-from iclbench.sweeps.jobs import forget_programs
+from iclbench.sweeps.jobs import forget_programs, job_of, run_job
+from iclbench.sweeps.sweep import plan_sweep
 from iclbench_solvers.simple import Averaging, Zero
 
 
@@ -57,3 +61,37 @@ def test_a_plugin_that_exits_fails_its_own_cell(tmp_path, monkeypatch, method):
     result = sweep({"defaults": defaults, "grid": [{"model": ["averaging", "zero"]}]}, out=tmp_path)
     assert [record.spec.model for record in result.records] == [Zero.name]
     assert [failure.reason for failure in result.failures] == ["SystemExit: 0"]
+
+
+@pytest.mark.parametrize("budget", [None, "1s"])
+def test_a_checkpoint_of_other_code_fails_its_group_and_trains_no_cell_alone(
+    tmp_path, monkeypatch, budget
+):
+    defaults = {
+        "task": "least-squares",
+        "task_args": {"dim": 2, "examples": 4},
+        "recipe": "smoke",
+        "seeds": 1,
+        "eval_prompts": 8,
+        **({"budget": budget} if budget else {"recipe_args": {"steps": 3}}),
+    }
+    grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3]}}
+    _, (group,) = plan_sweep({"defaults": defaults, "grid": [grid]}, out=tmp_path)
+    job = job_of([json.loads(cell.request) for cell in group], Settings(tmp_path))
+
+    def cut(*args):
+        raise Interrupted(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("iclbench.runs.run.evaluated", cut)
+        with pytest.raises(Interrupted):
+            run_job(job)
+    (checkpoint,) = (tmp_path / "checkpoints").glob("*.safetensors")
+    with monkeypatch.context() as patch:
+        patch.setattr("iclbench.runs.training.training_code", lambda plans: "other")
+        reasons = run_job(job)
+    assert len(set(reasons)) == 1
+    assert "delete it to start afresh" in reasons[0]
+    assert not list(RecordStore(tmp_path).paths())
+    assert checkpoint.exists()
+    assert run_job(job) == [None, None]
