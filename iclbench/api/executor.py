@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -123,6 +123,9 @@ class QueueExecutor(Executor):
     poll_seconds: float = 10.0
     #: How many times in a row it may give no answer.
     patience: ClassVar[int] = 60
+    #: How many answers in a row may lack a job before it counts as failed. A file system that is
+    #: away for a minute may look empty, and a job that is submitted again must not run twice.
+    most_absences: ClassVar[int] = 30
 
     @abstractmethod
     def submit(self, function: Function, jobs: Sequence[Any], workers: int) -> list[str]:
@@ -151,15 +154,17 @@ class QueueExecutor(Executor):
         with closing(self.follow([held[key] for key in dict.fromkeys(keys)])) as changes:
             for job in changes:
                 if not job.active:
-                    of_job = canonical_json(job.job)
-                    yield from ((i, job.outcome) for i, key in enumerate(keys) if key == of_job)
+                    yield from (
+                        (i, job.outcome) for i, key in enumerate(keys) if held[key] == job.id
+                    )
 
     def follow(self, ids: Sequence[str]) -> Generator[QueuedJob, None, None]:
         """Yield each job whenever its state changes, until all are done or have failed.
 
         Closing the generator cancels them.
         """
-        states: dict[str, str] = {}
+        known: dict[str, QueuedJob] = {}
+        absences = dict.fromkeys(ids, 0)
         unanswered = 0
         left = set(ids)
         try:
@@ -167,14 +172,15 @@ class QueueExecutor(Executor):
                 try:
                     jobs = [job for job in self.queue() if job.id in left]
                     unanswered = 0
+                    jobs += self._vanished(left.difference(job.id for job in jobs), known, absences)
                 except RunError:
                     unanswered += 1
                     if unanswered > self.patience:
                         raise
                     jobs = []
                 for job in jobs:
-                    if states.get(job.id) != job.state:
-                        states[job.id] = job.state
+                    before, known[job.id] = known.get(job.id), job
+                    if before is None or before.state != job.state:
                         if not job.active:
                             left.discard(job.id)
                         yield job
@@ -183,3 +189,18 @@ class QueueExecutor(Executor):
         except (GeneratorExit, KeyboardInterrupt):
             self.cancel(left)
             raise
+
+    def _vanished(
+        self, absent: Collection[str], known: Mapping[str, QueuedJob], absences: dict[str, int]
+    ) -> list[QueuedJob]:
+        """The jobs that too many answers in a row lacked, as failed; counts the `absences`."""
+        absences.update({i: count + 1 if i in absent else 0 for i, count in absences.items()})
+        return [
+            replace(
+                known.get(job_id) or QueuedJob(job_id, None, "waiting"),
+                state="failed",
+                reason="the queue's files no longer list it",
+            )
+            for job_id in absent
+            if absences[job_id] > self.most_absences
+        ]

@@ -51,3 +51,33 @@ def test_closing_cancels_what_has_not_ended(queue):
     outcomes.close()
     queue.held = True
     assert [job.reason for job in queue.queue()] == ["", "it was cancelled", "it was cancelled"]
+
+
+def test_a_job_that_the_queue_no_longer_lists_has_failed(queue, monkeypatch):
+    queue.held = True
+    monkeypatch.setattr(FakeQueue, "most_absences", 2)
+    ids = queue.submit(len, ["a", "bb"], 1)
+    asked, absences = FakeQueue.queue, []
+
+    def lose_first(self):
+        jobs = asked(self)
+        # Both are there at the first look, and the first returns once.
+        absences.append(len(absences) not in {0, 2})
+        return jobs[1:] if absences[-1] else jobs
+
+    monkeypatch.setattr(FakeQueue, "queue", lose_first)
+    changes = queue.follow(ids)
+    assert [next(changes).state for _ in ids] == ["waiting", "waiting"]
+    ended = next(changes)
+    assert (ended.id, ended.job, ended.state) == (ids[0], "a", "failed")
+    assert str(ended.outcome) == "the queue's files no longer list it"
+    assert absences == [False, True, False, True, True, True]
+    changes.close()
+
+
+def test_map_ends_though_the_queue_has_lost_its_files(queue, monkeypatch):
+    monkeypatch.setattr(FakeQueue, "queue", lambda self: [])
+    outcomes = dict(queue.map(len, ["a", "bb", "a"], 1))
+    assert {index: str(outcome) for index, outcome in outcomes.items()} == dict.fromkeys(
+        range(3), "the queue's files no longer list it"
+    )
