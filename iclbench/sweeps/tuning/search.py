@@ -199,7 +199,13 @@ def _run(
     groups: dict[tuple[int, str], list[int]] = {}
     for index, plan in plans.items():
         groups.setdefault((points[index].program, plan.train_key), []).append(index)
-    members = list(groups.values())
+    store = RecordStore(settings.out / FOLDER)
+    # A queue may need hours for a program that finds all its records.
+    members = [
+        group
+        for group in groups.values()
+        if not all(store.path(plans[index].spec).exists() for index in group)
+    ]
     trial_settings = replace(settings, out=settings.out / FOLDER)
     jobs = [
         job_of([request_of(plans[index].request) for index in group], trial_settings)
