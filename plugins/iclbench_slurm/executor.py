@@ -25,6 +25,8 @@ from .squeue import InQueue, command, jobs_in_queue
 MOST_IDS = 500
 #: How long a file that another machine wrote may take to be seen here.
 GRACE_SECONDS = 15.0
+#: How often and how many seconds apart cancelling is tried: without it jobs run on for days.
+CANCEL_TRIES, CANCEL_SECONDS = 5, 3.0
 #: How much of a log is read to say how it ends.
 LAST_BYTES = 4000
 #: What srun adds when a step has ended, whatever the reason.
@@ -128,13 +130,14 @@ class Slurm(QueueExecutor):
 
     def queue(self) -> list[QueuedJob]:
         """See `QueueExecutor.queue`."""
-        batches = read_batches(self.folder)
-        in_queue = jobs_in_queue() if batches else {}
-        return [
-            self._job(batch, index, in_queue.get(batch.job_id(index)))
-            for batch in batches
-            for index in range(len(batch.jobs))
-        ]
+        with _unreadable_files():
+            batches = read_batches(self.folder)
+            in_queue = jobs_in_queue() if batches else {}
+            return [
+                self._job(batch, index, in_queue.get(batch.job_id(index)))
+                for batch in batches
+                for index in range(len(batch.jobs))
+            ]
 
     def _job(self, batch: Batch, index: int, in_queue: InQueue | None) -> QueuedJob:
         job_id, job = batch.job_id(index), batch.jobs[index]
@@ -169,7 +172,19 @@ class Slurm(QueueExecutor):
 
     def cancel(self, ids: Collection[str]) -> None:
         """See `QueueExecutor.cancel`."""
-        wanted = set(ids)
+        if not ids:  # such as those of a first array that was refused, perhaps without a cluster
+            return
+        for tries_left in reversed(range(CANCEL_TRIES)):
+            try:
+                with _unreadable_files():
+                    self._cancel(set(ids))
+                return
+            except RunError:
+                if not tries_left:
+                    raise
+                time.sleep(CANCEL_SECONDS)
+
+    def _cancel(self, wanted: Collection[str]) -> None:
         for batch in read_batches(self.folder):
             ours = {i for i in range(len(batch.jobs)) if batch.job_id(i) in wanted}
             if ours:
@@ -202,6 +217,18 @@ def _ending(log: Path | None) -> str:
         return f"{what}, and has no log"
     said = [line.strip() for line in lines if line.strip() and not line.startswith(NOISE)]
     return f"{what}; its log ends: {said[-1]}" if said else what
+
+
+@contextmanager
+def _unreadable_files() -> Iterator[None]:
+    """Raise RunError for a file that can't be read or parsed.
+
+    On a network file system that may pass, so it is no reason to end a sweep of days.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise RunError(f"slurm: {type(error).__name__}: {error}") from error
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("submitit")
 
+from iclbench import RunError
 from iclbench_slurm import batches, executor
 from iclbench_slurm.batches import SUBMISSION_SECONDS, new_batch, read_batches
 from iclbench_slurm.executor import Slurm
@@ -36,3 +37,54 @@ def test_jobs_of_a_batch_that_was_refused_were_cancelled(tmp_path, empty_queue):
     batch.write(tmp_path)
     assert [job.state for job in Slurm(folder=tmp_path).queue()] == ["cancelled"]
     assert [one.written for one in read_batches(tmp_path)] == [batch.written]
+
+
+@pytest.mark.parametrize("error", [OSError(116, "Stale file handle"), FileNotFoundError("gone")])
+def test_a_file_that_cannot_be_read_for_a_moment_ends_no_sweep(
+    tmp_path, monkeypatch, empty_queue, error
+):
+    batch = new_batch(tmp_path, ["a"])
+    batch.write(tmp_path)
+    batch.outcome(tmp_path, 0).parent.mkdir()
+    batch.outcome(tmp_path, 0).write_text('{"result": 5}')
+    slurm, problems = Slurm(folder=tmp_path), [error] * 2
+    slurm.poll_seconds = 0.0
+
+    def read(folder):
+        if problems:
+            raise problems.pop()
+        return read_batches(folder)
+
+    monkeypatch.setattr(executor, "read_batches", read)
+    assert [job.result for job in slurm.follow([batch.job_id(0)])] == [5]
+    assert not problems
+
+
+def test_a_half_written_file_of_a_batch_is_a_queue_without_an_answer(tmp_path, empty_queue):
+    new_batch(tmp_path, ["a"]).write(tmp_path)
+    (path,) = (tmp_path / "batches").iterdir()
+    path.write_text("{")
+    with pytest.raises(RunError, match=r"^slurm: JSONDecodeError: "):
+        Slurm(folder=tmp_path).queue()
+
+
+def test_cancelling_is_tried_again_and_then_given_up(tmp_path, monkeypatch):
+    batch = new_batch(tmp_path, ["a"])
+    batch.write(tmp_path)
+    monkeypatch.setattr(executor, "CANCEL_SECONDS", 0.0)
+    problems = [RunError("slurm: squeue: Unable to contact slurm"), OSError(5, "I/O error")]
+
+    def ask():
+        if problems:
+            raise problems.pop()
+        return {}
+
+    monkeypatch.setattr(executor, "jobs_in_queue", ask)
+    Slurm(folder=tmp_path).cancel([batch.job_id(0)])
+    assert read_batches(tmp_path)[0].cancelled == [0]
+    problems += [RunError("slurm: squeue: Unable to contact slurm")] * 9
+    with pytest.raises(RunError, match="Unable to contact slurm"):
+        Slurm(folder=tmp_path).cancel([batch.job_id(0)])
+    assert len(problems) == 9 - executor.CANCEL_TRIES
+    Slurm(folder=tmp_path).cancel([])
+    assert len(problems) == 9 - executor.CANCEL_TRIES
