@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..console import counted, one_line
+from ..console import counted, one_line, report
 from ..display.table import Output
 from .common import show_table
 
@@ -32,19 +32,21 @@ def print_status(file: SweepFile, folder: Path, output: Output) -> list[Failure]
     from ..sweeps.status import STATES, sweep_status
 
     status = sweep_status(file, out=folder)
+    for line in status.unanswered:
+        report(line)
     if not output.is_default:
-        show_table(_status_table(status), output)
+        show_table(_status_table(status, folder), output)
         return status.unusable
     counts = [f"{status.count(state)} {state}" for state in STATES if status.count(state)]
     typer.echo(f"{counted(len(status.cells), 'run')}: {', '.join(counts) or 'none'}")
     for state in STATES[1:]:
-        _print_some([_line(one) for one in status.cells if one.state == state])
+        _print_some([_line(one, folder) for one in status.cells if one.state == state])
     _print_later(status.later)
     _print_some([f"can't be run: {line}" for line in by_reason(status.unusable)])
     return status.unusable
 
 
-def _status_table(status: SweepStatus) -> Table:
+def _status_table(status: SweepStatus, folder: Path) -> Table:
     """Every cell with its state."""
     from ..display.table import Column, Table
 
@@ -63,7 +65,7 @@ def _status_table(status: SweepStatus) -> Table:
             "task": one.cell.task,
             "reason": one_line(one.reason),
             "log": one.log,
-            "command": one.cell.command(),
+            "command": one.cell.command(folder),
         }
         for one in status.cells
     ]
@@ -74,8 +76,8 @@ def _status_table(status: SweepStatus) -> Table:
     return Table(columns, rows)
 
 
-def _line(status: CellStatus) -> str:
-    parts = [status.state, f"{status.cell.command()}"]
+def _line(status: CellStatus, folder: Path) -> str:
+    parts = [status.state, status.cell.command(folder)]
     parts += [one_line(status.reason)] if status.reason else []
     parts += [f"log: {status.log}"] if status.log else []
     return "\n  ".join([f"{parts[0]}: {parts[1]}", *parts[2:]])
@@ -92,7 +94,7 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
 
     cells, programs = plan_sweep(file, out=folder)
     if not output.is_default:
-        show_table(_programs_table(programs), output)
+        show_table(_programs_table(programs, folder), output)
         return cells.failures
     missing = sum(len(program) for program in programs)
     models = sum(max(1, cell.seeds) for program in programs for cell in program)
@@ -107,13 +109,13 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
     if begun:
         goes = "resumes from its checkpoint" if begun == 1 else "resume from their checkpoints"
         typer.echo(f"{counted(begun, 'program')} {goes}")
-    _print_some([f"{len(program)} × {program[0].command()}" for program in programs])
+    _print_some([f"{len(program)} × {program[0].command(folder)}" for program in programs])
     _print_later(len(cells.waiting))
     _print_some([f"can't be run: {line}" for line in by_reason(cells.failures)])
     return cells.failures
 
 
-def _programs_table(programs: Sequence[Sequence[SweepCell]]) -> Table:
+def _programs_table(programs: Sequence[Sequence[SweepCell]], folder: Path) -> Table:
     """Every run that has no record, with the number of the program that runs it."""
     from ..display.table import Column, Table
 
@@ -130,7 +132,7 @@ def _programs_table(programs: Sequence[Sequence[SweepCell]]) -> Table:
             "model": cell.model,
             "task": cell.task,
             "models": max(1, cell.seeds),
-            "command": cell.command(),
+            "command": cell.command(folder),
         }
         for number, program in enumerate(programs, start=1)
         for cell in program

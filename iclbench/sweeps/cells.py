@@ -6,8 +6,10 @@ A grid may need the weights that another leaves, so its cells are resolved once 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..api.config import parse_config
@@ -21,6 +23,8 @@ from .jobs import request_of
 
 #: The most plans that a sweep keeps; each holds a task, a model's configuration, perhaps weights.
 MOST_PLANS = 1000
+#: Where `iclbench run` writes unless it is told.
+RUN_OUT = Path("results")
 
 
 @dataclass(frozen=True)
@@ -87,9 +91,15 @@ class SweepCell:
             position=position,
         )
 
-    def command(self) -> str:
-        """The `iclbench run` command of this run."""
-        return parse_config(RunSpec, json.loads(self.request), "run").command()
+    def command(self, out: Path = RUN_OUT) -> str:
+        """The `iclbench run` command of this run, which writes its record to the folder `out`."""
+        return command_into(out, parse_config(RunSpec, json.loads(self.request), "run"))
+
+
+def command_into(out: Path, request: RunSpec) -> str:
+    """The `iclbench run` command of a request, with the folder of its record."""
+    command = request.command()
+    return command if out == RUN_OUT else f"{command} --out {shlex.quote(str(out))}"
 
 
 class Cells:
@@ -173,7 +183,8 @@ class Cells:
     def fail(self, cell: SweepCell, reason: str, log: str = "", *, damaged: bool = False) -> None:
         """Add a cell to `failures`."""
         self.failed.add(cell.id)
-        self.failures.append(Failure(cell.command(), reason, log, damaged=damaged))
+        command = cell.command(self.store.folder)
+        self.failures.append(Failure(command, reason, log, damaged=damaged))
 
     def in_order(self) -> list[SweepCell]:
         """All cells, in the order of the file's grids."""
@@ -222,7 +233,7 @@ class Cells:
         try:
             return resolve(request)
         except PLUGIN_FAILURES as error:
-            self._fail(request.command(), reason_of(error))
+            self._fail(command_into(self.store.folder, request), reason_of(error))
         return None
 
     def _fail(self, command: str, reason: str) -> None:

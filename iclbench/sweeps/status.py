@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..api.errors import RecordError
+from ..api.errors import RecordError, RunError, UsageError, reason_of
 from ..api.executor import QueuedJob, QueueExecutor
 from ..plugins import host
 from ..runs.store import RecordStore
@@ -36,11 +36,15 @@ class CellStatus:
 
 @dataclass
 class SweepStatus:
-    """Where every cell is. `unusable` can't be run, and `later` grids take weights of others."""
+    """Where every cell is. `unusable` can't be run, and `later` grids take weights of others.
+
+    `unanswered` has a line for each queue that can't be asked: its programs seem not begun.
+    """
 
     cells: list[CellStatus] = field(default_factory=list)
     unusable: list[Failure] = field(default_factory=list)
     later: int = 0
+    unanswered: list[str] = field(default_factory=list)
 
     def count(self, state: State) -> int:
         """How many cells are in a state."""
@@ -52,13 +56,13 @@ def sweep_status(
 ) -> SweepStatus:
     """Where every cell of a sweep is; runs nothing. See `sweep` for the arguments.
 
-    Raises UsageError if the file can't be used, and RunError if a queue doesn't answer.
+    Raises UsageError if the file can't be used.
     """
     sized = read_sweep_file(file).sized(recipe)
     folder = Path(out or sized.out)
     status, store = SweepStatus(), RecordStore(folder)
     cells = Cells(sized, store)
-    jobs = queued_jobs(folder)
+    jobs, status.unanswered = queued_jobs(folder)
     for stage in stages_of(sized):
         status.cells += _with_checkpoints(
             _statuses(cells.resolve(stage), jobs, store), sized.replicas, folder
@@ -67,15 +71,25 @@ def sweep_status(
     return status
 
 
-def queued_jobs(out: Path) -> list[QueuedJob]:
-    """The jobs of every executor with a queue that has a folder in this output folder."""
+def queued_jobs(out: Path) -> tuple[list[QueuedJob], list[str]]:
+    """The jobs of every executor with a queue that has a folder in this output folder.
+
+    Also a line for each queue that can't be asked, for example where OUT is a copy from a cluster.
+    """
     jobs: list[QueuedJob] = []
+    unanswered: list[str] = []
     names = {entry.name for _, entry in host().entries("executor")}
     for folder in sorted((out / FOLDER).glob("*/")):
         if folder.name in names:
-            executor = make_executor(folder.name, {}, out)
-            jobs += executor.queue() if isinstance(executor, QueueExecutor) else []
-    return jobs
+            try:
+                executor = make_executor(folder.name, {}, out)
+                jobs += executor.queue() if isinstance(executor, QueueExecutor) else []
+            except (UsageError, RunError) as error:
+                unanswered.append(
+                    f"the queue of {folder} can't be asked: {reason_of(error)}; "
+                    "its programs are shown as not begun"
+                )
+    return jobs, unanswered
 
 
 def _statuses(
@@ -107,11 +121,11 @@ def _with_checkpoints(statuses: list[CellStatus], replicas: int, folder: Path) -
     begun: dict[str, str] = {}
     for group in group_cells(missing, replicas):
         path = checkpoint_of([cell.id for cell in group], group[0].program, folder)
-        if path.exists():
+        try:
             written = datetime.datetime.fromtimestamp(path.stat().st_mtime)
-            begun |= {
-                cell.id: f"its checkpoint is of {written:%Y-%m-%d %H:%M:%S}" for cell in group
-            }
+        except OSError:  # there is none, or its program has just ended
+            continue
+        begun |= {cell.id: f"its checkpoint is of {written:%Y-%m-%d %H:%M:%S}" for cell in group}
     return [
         replace(one, state="begun", reason=begun[one.cell.id]) if one.cell.id in begun else one
         for one in statuses

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
+from pathlib import Path
 
 import pytest
 from fake_queue import FakeQueue
 from test_programs import CONTENT, DEFAULTS
 
-from iclbench import submit_sweep, sweep, sweep_status
+from iclbench import RunError, submit_sweep, sweep, sweep_status
 from iclbench.api.errors import Interrupted
 from iclbench.runs.training import checkpoint_of
 from iclbench.sweeps.files import read_sweep_file
@@ -109,6 +111,60 @@ def test_a_program_that_has_left_a_checkpoint_is_begun(tmp_path):
     assert reason.startswith("its checkpoint is of 20")
 
 
+def test_a_checkpoint_that_is_gone_a_moment_later_is_none(tmp_path, monkeypatch):
+    """Its program ends between two looks at it."""
+    monkeypatch.setattr(Path, "exists", lambda path, **options: path.suffix == ".safetensors")
+    content = {"defaults": DEFAULTS, "grid": [{"model": "baseconv"}]}
+    assert states(content, tmp_path) == [("not begun", "", "")]
+
+
+def test_queues_that_cannot_be_asked_hide_no_record(tmp_path, provide, cli):
+    class Down(FakeQueue):
+        name = "down"
+
+        def queue(self):
+            raise RunError("unable to contact the controller")
+
+    provide("executor", "down", Down)
+    provide("executor", "fake-queue", FakeQueue)
+    content = {"defaults": DEFAULTS, "grid": [{"model": ["zero", "averaging"]}]}
+    sweep({**content, "grid": [{"model": "zero"}]}, out=tmp_path)
+    for name in ("down", "fake-queue"):
+        (tmp_path / "jobs" / name).mkdir(parents=True)
+    FakeQueue(folder=tmp_path / "jobs" / "fake-queue").submit(len, [{"requests": []}], 1)
+    status = sweep_status(content, out=tmp_path)
+    assert [one.state for one in status.cells] == ["done", "not begun"]
+    (line,) = status.unanswered
+    assert line == (
+        f"the queue of {tmp_path / 'jobs' / 'down'} can't be asked: unable to contact the "
+        "controller; its programs are shown as not begun"
+    )
+    file = tmp_path / "sweep.toml"
+    file.write_text('[[grid]]\nmodel = "zero"\ntask = "least-squares"\n')
+    asked = cli("sweep", file, "--out", tmp_path, "--status", "--format", "csv")
+    assert asked.code == 0
+    assert asked.out.startswith("state,")
+    assert line in asked.err
+
+
+def test_a_printed_command_writes_where_the_sweep_does(tmp_path, cli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "sweep.toml"
+    file.write_text(
+        '[[grid]]\nmodel = ["zero", "nonesuch"]\ntask = "least-squares"\neval_prompts = 8\n'
+    )
+    for question in ("--status", "--dry-run"):
+        told = cli("sweep", file, "--out", "an out", question)
+        commands = [line for line in told.out.splitlines() if "iclbench run" in line]
+        assert len(commands) == 2
+        assert all(" --out 'an out'" in line for line in commands)
+        assert " --out " not in cli("sweep", file, question).out
+    command = next(line for line in commands if "zero" in line).partition("iclbench ")[2]
+    assert cli(*shlex.split(command)).code == 0
+    again = cli("sweep", file, "--out", "an out", "--status")
+    assert again.out.startswith("1 run: 1 done\n")
+
+
 def test_the_command_says_what_failed_and_where_its_log_is(tmp_path, queue, cli):
     file = tmp_path / "sweep.toml"
     file.write_text(
@@ -126,7 +182,7 @@ def test_the_command_says_what_failed_and_where_its_log_is(tmp_path, queue, cli)
     queue.change(0, state="failed", reason="its node\nburnt")
     asked = cli("sweep", file, "--out", tmp_path, "--status")
     assert asked.code == 1
-    command = "iclbench run --model {} --task least-squares"
+    command = f"iclbench run --model {{}} --task least-squares --out {tmp_path}"
     lines = asked.out.splitlines()
     assert lines[0] == "2 runs: 1 waiting, 1 failed"
     assert lines[1:4] == [f"waiting: {command.format('averaging')}", "  Priority", "  log: 1.log"]
@@ -154,7 +210,9 @@ def test_a_dry_run_names_the_programs_and_runs_nothing(tmp_path, cli, monkeypatc
     assert planned.out.splitlines()[0] == (
         "3 runs: 0 have a record, 3 to run as 2 programs of 6 models"
     )
-    assert planned.out.splitlines()[1].startswith("2 × iclbench run --model baseconv")
+    line = planned.out.splitlines()[1]
+    assert line.startswith("2 × iclbench run --model baseconv")
+    assert line.endswith(f" --out {tmp_path / 'out'}")
     assert not (tmp_path / "out").exists()
 
     def cut(*args):
