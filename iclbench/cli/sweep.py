@@ -76,7 +76,7 @@ def sweep(
 ) -> None:
     """Run all cells of a sweep file. Existing records are skipped; failures don't stop the rest."""
     output = Output(style, columns, sort)
-    _require_use(status=status, dry_run=dry_run, detach=detach)
+    _require_use(output, status=status, dry_run=dry_run, detach=detach)
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
         from ..sweeps.cells import by_reason
@@ -109,7 +109,7 @@ def sweep(
     end_with(problems, 1 if result.failures else 0)
 
 
-def _require_use(*, status: bool, dry_run: bool, detach: bool) -> None:
+def _require_use(output: Output, *, status: bool, dry_run: bool, detach: bool) -> None:
     """Raise UsageError for an option that would be ignored.
 
     Both questions are put to the command of a run, whose other options they take.
@@ -119,6 +119,8 @@ def _require_use(*, status: bool, dry_run: bool, detach: bool) -> None:
     if (status or dry_run) and detach:
         asked = "--status" if status else "--dry-run"
         raise UsageError(f"{asked} submits nothing: leave out --detach")
+    if detach and not output.is_default:
+        raise UsageError("--detach prints no table: leave out --format, --columns and --sort")
 
 
 def _file_of(given: Path) -> Path:
@@ -163,7 +165,7 @@ def _show(
 
     In another format than that of a terminal, the sweep's own table is all that is printed, unless
     columns of boards were asked for. Returns a line for each record that has no row, for what the
-    table names and no record has, and for a figure that can't be drawn.
+    table names and no record has, and for a table or a figure that can't be made.
     """
     from ..display.study import names_of, study_table
     from ..leaderboards.figures.draw import draw
@@ -178,9 +180,13 @@ def _show(
         lacking = table.unmatched(names_of(result.records))
         problems += [f"table: no metric of the records matches {name!r}" for name in lacking]
         if len(lacking) < len(table.metrics):
-            if not is_export:
-                typer.echo()
-            show_table(study_table(table, result.records, RecordStore(folder)), output)
+            try:
+                rows = study_table(table, result.records, RecordStore(folder))
+                if not is_export:
+                    typer.echo()
+                show_table(rows, output)
+            except UsageError as error:
+                problems.append(str(error))
     if file.figure is not None:
         try:
             write_page(draw(file.figure, result.records), page)

@@ -111,3 +111,32 @@ def test_a_figure_that_cannot_be_drawn_hides_no_failure(cli, write, tmp_path):
     assert outcome.code == 1
     assert "failed: iclbench run --model nonesuch" in outcome.err
     assert "a figure of training needs records of trainings" in outcome.err
+
+
+def test_a_table_that_cannot_be_made_hides_no_failure_and_no_figure(cli, write, tmp_path):
+    """The weights whose sizes it shows are gone."""
+    counts = TABLE + 'counts = { parameters = "*" }\n'
+    file = write(TABLE, FIGURE)
+    file.write_text(
+        file.read_text().replace('["zero", "averaging"]', '"lsa"\nrecipe = "smoke"\nseeds = 1')
+    )
+    assert cli("sweep", file, "--out", tmp_path / "r").code == 0
+    for weights in (tmp_path / "r" / "objects").rglob("*.safetensors"):
+        weights.unlink()
+    text = file.read_text().replace(TABLE, counts).replace('"lsa"', '["lsa", "nonesuch"]')
+    file.write_text(text)
+    for style in ("table", "csv"):
+        outcome = cli("sweep", file, "--out", tmp_path / "r", "--format", style)
+        assert outcome.code == 1
+        assert ".safetensors" in outcome.err
+        assert "failed: iclbench run --model nonesuch" in outcome.err
+        assert "figure: " in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize("option", [("--format", "csv"), ("--columns", "model"), ("--sort", "x")])
+def test_what_is_only_submitted_prints_no_table(cli, write, tmp_path, option):
+    outcome = cli("sweep", write(), "--out", tmp_path / "r", "--detach", *option)
+    assert (outcome.code, outcome.err) == (
+        2,
+        "iclbench: error: --detach prints no table: leave out --format, --columns and --sort\n",
+    )
