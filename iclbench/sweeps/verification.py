@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -84,12 +85,15 @@ def verify_all(
                 yield _outcome(path, request)
         return
     ended: dict[Path, Verified] = {}
-    waiting = list(paths)
+    waiting, uses = deque(paths), Counter(paths)
     with closing(_outcomes(list(_parts(paths)), request, workers)) as outcomes:
         for outcome in outcomes:
             ended[outcome.path] = outcome
             while waiting and waiting[0] in ended:
-                yield ended[waiting.pop(0)]
+                path = waiting.popleft()
+                uses[path] -= 1
+                # The checks of 100,000 records would not fit in memory.
+                yield ended[path] if uses[path] else ended.pop(path)
 
 
 def _outcomes(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import weakref
 
 import pytest
 import torch
@@ -77,6 +79,28 @@ def test_a_process_that_dies_costs_only_the_record_that_ends_it(tmp_path, monkey
     assert [outcome.path for outcome in outcomes] == paths
     problems = {outcome.path: outcome.problem for outcome in outcomes if outcome.problem}
     assert problems == {paths[1]: f"{paths[1]}: its process ended with exit code 1"}
+
+
+def test_an_outcome_is_kept_no_longer_than_a_later_path_needs_it(tmp_path, monkeypatch):
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    references = {}
+
+    def outcomes(parts, request, workers):
+        for path in (second, first, third):
+            outcome = Verified(path)
+            references[path] = weakref.ref(outcome)
+            yield outcome
+            del outcome
+
+    monkeypatch.setattr(verification, "_outcomes", outcomes)
+    held = []
+    asked = [first, second, first, third]
+    for path, outcome in zip(asked, verify_all(asked, Request(), 2), strict=True):
+        assert outcome.path == path
+        gc.collect()
+        held.append({p.name for p, reference in references.items() if reference() is not None})
+        del outcome
+    assert held[-1] == {"third"}
 
 
 def leave(*_):
