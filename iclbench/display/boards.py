@@ -15,6 +15,7 @@ from ..leaderboards.floor import Floor, floor_of
 from ..leaderboards.labels import labels_of
 from ..leaderboards.page_parts import held_out_legend
 from ..leaderboards.row import Row
+from ..leaderboards.sizes import known_parameters
 from .latex import comment
 from .records import bounds_legend
 from .shifts import shift_matrix
@@ -184,7 +185,7 @@ def _line(row: Row) -> Line:
         "track": Cell(row.track_name, row.track),
         "seeds": Cell(str(row.seeds or ""), row.seeds),
         "median": Cell(formats.number(statistics.median, ranking.scale), statistics.median),
-        "parameters": Cell(formats.parameters(record), formats.known_parameters(record)),
+        "parameters": Cell(formats.parameters(record), known_parameters(record)),
         "time": Cell(formats.seconds(row.seconds), row.seconds),
         "over seeds": Cell(formats.spread(row), formats.spread(row)),
         "unranked": row.unranked,

@@ -8,9 +8,10 @@ from typing import Any
 
 from ..api.record import Record
 from ..api.suite import SuiteBoard
-from ..leaderboards.formats import known_parameters, parameters
+from ..leaderboards.formats import parameters
 from ..leaderboards.level import level_name, level_of
 from ..leaderboards.scale import Score
+from ..leaderboards.sizes import known_parameters
 from ..leaderboards.suite_score import SuiteRow, SuiteTable
 from .table import Cell, Column, Table
 

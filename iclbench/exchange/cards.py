@@ -14,6 +14,7 @@ from ..display.formats import as_markdown
 from ..leaderboards import formats
 from ..leaderboards.board import Board
 from ..leaderboards.escaping import markdown
+from ..leaderboards.sizes import known_parameters
 from .document import is_ours
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ command that made it:
 
 def _facts(record: Record) -> str:
     """The origin, the dtype, and the parameters where they are known."""
-    count = formats.known_parameters(record)
+    count = known_parameters(record)
     size = [] if count is None else [counted(count, "parameter")]
     return ", ".join([record.spec.origin, record.spec.dtype, *size])
 

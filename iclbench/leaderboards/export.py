@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..api.errors import UsageError
 from ..api.spec import canonical_json
 from .escaping import csv_cell
-from .formats import known_parameters
 from .row import PROFILE, Row, trials_of, tuning_budget
+from .sizes import known_parameters
 
 if TYPE_CHECKING:
     import pandas as pd

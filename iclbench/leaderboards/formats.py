@@ -15,6 +15,7 @@ from ..api.record import Record
 from ..console import counted
 from .ranking import Difference
 from .row import Bounds, Row
+from .sizes import known_parameters
 
 #: The marks of the origins of weights.
 MARKS = {"trained": "●", "constructed": "◆", "solver": "▲", "loaded": "■", "asked": "◇"}
@@ -185,15 +186,9 @@ def used(row: Row) -> str:
     return f"used {100 * row.used:.0f}% of its budget"
 
 
-def known_parameters(record: Record) -> int | None:
-    """The number of parameters; None for a language model that is asked, which nobody counted."""
-    return None if record.spec.origin == "asked" else record.parameters
-
-
 def parameters(record: Record) -> str:
     """The number of parameters, where it is known."""
-    known = known_parameters(record)
-    return "" if known is None else f"{known:,}"
+    return "" if (known := known_parameters(record)) is None else f"{known:,}"
 
 
 def origin(row: Row) -> str:

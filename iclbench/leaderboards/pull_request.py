@@ -17,6 +17,8 @@ from pathlib import Path, PurePosixPath
 
 from ..api.errors import RecordError, UsageError, problem_with
 from ..api.names import is_plain_name, visible
+from ..api.record import Record
+from ..api.spec import RunSpec
 from ..api.tuning import tuning_bytes
 from ..files import LEADERBOARDS, RECORDS, STUDIES
 from ..runs.heldout import SUFFIX
@@ -188,6 +190,7 @@ def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
             if path.relative_to(path.parents[1]).as_posix() != record.file:
                 raise RecordError(f"the record of this run is {record.file}")
             named |= {path.parents[1] / reference.name for reference in record.files()}
+            _require_shipped_data(record)
             if record.proof is not None and record.proof.kind == "retrained":
                 raise RecordError("its proof of training again is not of the board's side")
             if record.tuning is not None:
@@ -199,6 +202,22 @@ def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path not in named:
             yield f"{path.relative_to(folder).as_posix()}: no record of this pull request names it"
+
+
+def _require_shipped_data(record: Record) -> None:
+    """Raise RecordError for a run on a file or a data set of the hub.
+
+    Verifying it would read what a stranger names, and nobody else could verify it.
+    """
+    request = RunSpec.from_command(record.command)
+    for name, value in {**request.task_args, **request.grader_args}.items():
+        if isinstance(value, str) and _names_data(value):
+            raise RecordError(f"{name}={visible(value, 100)} names data that no package ships")
+
+
+def _names_data(text: str) -> bool:
+    is_address = "://" in text
+    return not is_address and ("/" in text or "\\" in text or Path(text).is_file())
 
 
 def check(repository: Path, base: str, head: str, out: Path) -> list[str]:

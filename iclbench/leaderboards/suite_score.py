@@ -14,9 +14,9 @@ from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite
 from .board_names import differing_arguments
-from .formats import known_parameters
 from .row import is_tuned, track_name
 from .scale import Scale, Score, suite_scale
+from .sizes import known_parameters
 
 #: A model with scores on a smaller part of the boards has no mean: it is of other boards.
 LEAST_PART = 0.5

@@ -130,16 +130,6 @@ def test_validation_is_drawn_against_its_cost(records, cost):
     assert figure.layout.xaxis.type == "log"
 
 
-def test_a_model_whose_operations_are_unknown_is_not_drawn_against_them(records):
-    """Unknown points would be references over the whole axis, one for each."""
-    known, other = [r for r in records if r.validation_curve][:2]
-    curve = known.validation_curve
-    unknown = curve.model_copy(update={"operations": [None] * len(curve.steps)})
-    unknown = known.model_copy(update={"validation_curve": unknown})
-    assert len(draw(Figure(x="operations"), [unknown, other]).data) == 1
-    assert len(draw(Figure(x="steps"), [unknown, other]).data) == 2
-
-
 def test_validation_needs_a_training(records):
     solved = [r for r in records if r.validation_curve is None]
     with pytest.raises(UsageError, match="needs records of trainings"):

@@ -14,6 +14,7 @@ from ..descriptions import Descriptions
 from ..groups import is_one_training
 from ..ranking import of_seeds
 from ..row import Row
+from ..sizes import known_parameters
 from .figure import View, script_json
 from .minus import with_minus
 from .plots import name_of
@@ -54,7 +55,7 @@ def _choice(row: Row, about: Descriptions) -> View:
         "worst": with_minus(formats.number(row.worst, ranking.scale)),
         "notes": formats.notes(row),
         "seeds": row.seeds,
-        "parameters": formats.known_parameters(row.record),
+        "parameters": known_parameters(row.record),
         "budget": formats.budget(row.steps, row.batch),
     }
 

@@ -7,11 +7,11 @@ from importlib import metadata
 from typing import Any
 
 from ...api.spec import canonical_json
-from .. import formats
 from ..board import Board
 from ..build import by_task
 from ..descriptions import Description, Descriptions
 from ..row import Row
+from ..sizes import known_parameters
 from .figure import script_json
 from .magnitudes import finite_value
 from .model import by_model
@@ -78,7 +78,7 @@ def _row(row: Row) -> dict[str, Any]:
         "chance": row.chance or None,
         "at_floor": row.at_floor,
         "seeds": row.seeds,
-        "parameters": formats.known_parameters(record),
+        "parameters": known_parameters(record),
         "operations": operations,
         "page": f"runs/{record.id}.html",
         "record": f"records/{row.file}",

@@ -14,9 +14,10 @@ from ...plugins import host
 from ...runs.suites import find_suite, records_by_board
 from ..board import Board
 from ..descriptions import Descriptions
-from ..formats import MARKS, UNTUNED, bounds_mark, known_parameters
+from ..formats import MARKS, UNTUNED, bounds_mark
 from ..row import OPEN, bounds_of, credible
 from ..scale import Scale, Score
+from ..sizes import known_parameters
 from ..suite_score import SuiteRow, SuiteTable, mean_score, score_suite
 from . import settings
 from .figure import View, figure

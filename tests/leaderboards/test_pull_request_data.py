@@ -1,0 +1,49 @@
+"""Records of pull requests that name data: verifying them would read what a stranger names."""
+
+from __future__ import annotations
+
+import pytest
+from forging import reseal
+
+from iclbench import RecordStore, RunSpec, run
+from iclbench.leaderboards.pull_request import file_problems
+
+
+@pytest.fixture
+def path(tmp_path):
+    run("zero", "least-squares", eval_prompts=16, out=tmp_path)
+    (path,) = RecordStore(tmp_path).paths()
+    return path
+
+
+def problems(path):
+    return list(file_problems(path.parents[1], [path]))
+
+
+def of_other_data(path, task_args, **grading):
+    """The record, as if it were of a run on other data."""
+    request = RunSpec(model="zero", task="stories", task_args=task_args, **grading)
+    return reseal(path, lambda content: content.update(command=request.command()))
+
+
+@pytest.mark.parametrize(
+    "data", ["/etc/passwd", "stranger/dataset", "..\\secret.txt", "~/notes.txt", "README.md"]
+)
+def test_a_run_on_a_file_or_a_data_set_is_refused(path, data, monkeypatch, tmp_path_factory):
+    base = tmp_path_factory.mktemp("base")
+    (base / "README.md").write_text("a file of the base branch")
+    monkeypatch.chdir(base)
+    (problem,) = problems(of_other_data(path, {"data": data}))
+    assert problem.endswith(f"data={data} names data that no package ships")
+
+
+def test_a_grader_s_model_is_refused_too(path):
+    args = {"path": "models/huge.gguf"}
+    (problem,) = problems(of_other_data(path, {}, grader="pmi", grader_args=args))
+    assert "path=models/huge.gguf names data" in problem
+
+
+def test_shipped_data_and_addresses_are_none(path):
+    assert problems(of_other_data(path, {"data": "tales"})) == []
+    args = {"base_url": "https://host/v1"}
+    assert problems(of_other_data(path, {}, grader="openai", grader_args=args)) == []
