@@ -10,7 +10,6 @@ import pytest
 from browser import missing, open_browser
 
 from iclbench.leaderboards import formats
-from iclbench.leaderboards.groups import ONE_SEED
 from iclbench.leaderboards.ranking import difference
 from iclbench.leaderboards.site.build import make_site
 from iclbench.leaderboards.site.compare import comparison_script
@@ -45,8 +44,9 @@ def rows():
 
 def facts(values: np.ndarray) -> dict:
     """What the site holds of a row; one of one seed was trained."""
-    unranked = ONE_SEED if len(values) == 1 else ""
-    row = SimpleNamespace(ranked=values, unranked=unranked, record=SimpleNamespace(id="x"))
+    spec = SimpleNamespace(origin="trained")
+    record = SimpleNamespace(id="x", spec=spec, seeds=range(len(values)))
+    row = SimpleNamespace(ranked=values, record=record)
     return json.loads(comparison_script(row).partition(",")[2].removesuffix(");\n"))
 
 
