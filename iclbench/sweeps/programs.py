@@ -102,7 +102,8 @@ class Programs:
         return [cell for cell in missing if cell.id not in held], queued
 
     def _job(self, group: Sequence[SweepCell]) -> dict[str, Any]:
-        return job_of([json.loads(cell.request) for cell in group], self.settings)
+        job = job_of([json.loads(cell.request) for cell in group], self.settings)
+        return {**job, "ids": [cell.id for cell in group]}
 
     def _outcomes(
         self, jobs: list[Any], queued: list[QueuedJob]
@@ -205,17 +206,23 @@ class Programs:
 def jobs_of(cells: Sequence[SweepCell], jobs: Sequence[QueuedJob]) -> list[Queued]:
     """The jobs that run any of these cells, each with the cell of every request, None for others.
 
-    Where several jobs have had a cell, it belongs to the last.
+    Cells are known by their ids: one run may be asked for in other words, with a default spelled
+    out. Where several jobs have had a cell, it belongs to the last.
     """
-    by_request = {cell.request: cell for cell in cells}
-    last = {canonical_json(request): job.id for job in jobs for request in job.job["requests"]}
+    known = {key: cell for cell in cells for key in (cell.id, cell.request)}
+    groups = [(job, [known.get(key) for key in _keys(job)]) for job in jobs]
+    last = {cell.id: job.id for job, group in groups for cell in group if cell is not None}
     matched = []
-    for job in jobs:
-        keys = [canonical_json(request) for request in job.job["requests"]]
-        group = [by_request.get(key) if last[key] == job.id else None for key in keys]
-        if any(group):
-            matched.append((group, job))
+    for job, group in groups:
+        own = [cell if cell is not None and last[cell.id] == job.id else None for cell in group]
+        if any(own):
+            matched.append((own, job))
     return matched
+
+
+def _keys(job: QueuedJob) -> list[str]:
+    """The ids of a job's cells; the requests in one of an earlier version, which lacks the ids."""
+    return job.job.get("ids") or [canonical_json(request) for request in job.job["requests"]]
 
 
 def group_cells(cells: Sequence[SweepCell], replicas: int) -> list[list[SweepCell]]:

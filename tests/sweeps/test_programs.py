@@ -109,6 +109,18 @@ def test_without_workers_nothing_would_run(tmp_path):
             sweep(CONTENT, out=tmp_path, workers=workers)
 
 
+def test_a_run_in_the_queue_is_known_by_its_id_however_it_is_asked_for(queue, tmp_path):
+    """A default that is spelled out would otherwise submit the same run a second time."""
+    grid = {"model": "baseconv"}
+    content = {**CONTENT, "grid": [grid]}
+    lines: list[str] = []
+    submit_sweep(content, executor=queue, out=tmp_path)
+    spelled = {**content, "grid": [{**grid, "model_args": {"causal": [True]}}]}
+    submit_sweep(spelled, executor=queue, out=tmp_path, report=lines.append)
+    assert lines[-1] == "0 programs submitted, 1 in the queue already"
+    assert len(queue.queue()) == 1
+
+
 def test_a_second_process_joins_the_jobs_of_one_that_died(queue, monkeypatch):
     jobs = [{"n": 1}, {"n": 2}, {"n": 1}]
     queue.submit(_number, jobs[:2], 2)  # and then its process dies
@@ -151,7 +163,7 @@ def test_the_failure_of_a_job_is_that_of_its_cells_and_is_submitted_again(tmp_pa
 
 def test_a_cell_belongs_to_the_last_of_the_jobs_that_had_it():
     queued = [QueuedJob(name, {"requests": [{}]}, "waiting") for name in ("0", "1")]
-    assert [job.id for _, job in jobs_of([SimpleNamespace(request="{}")], queued)] == ["1"]
+    assert [job.id for _, job in jobs_of([SimpleNamespace(id="a", request="{}")], queued)] == ["1"]
 
 
 def test_grids_that_need_weights_wait_for_them(tmp_path, queue):
