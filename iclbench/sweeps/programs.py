@@ -19,6 +19,7 @@ from ..api.spec import canonical_json
 from ..console import Reporter, counted
 from ..plugins import host
 from ..runs.settings import Settings
+from ..runs.training import checkpoint_of
 from .cells import Cells, SweepCell
 from .jobs import job_of, run_job
 
@@ -55,7 +56,7 @@ class Programs:
     def run(self, cells: list[SweepCell]) -> None:
         """Run the cells that have no record, and wait for them."""
         missing, queued = self._sorted(cells)
-        new = group_cells(missing, self.replicas)
+        new = self._grouped(missing, queued)
         groups: list[Sequence[SweepCell | None]] = [*(group for group, _ in queued), *new]
         jobs = [self._job(group) for group in new]
         with closing(self._outcomes(jobs, [job for _, job in queued])) as outcomes:
@@ -71,7 +72,7 @@ class Programs:
         """Submit the cells that have neither a record nor a job; returns how many have a job."""
         assert isinstance(self.executor, QueueExecutor)
         missing, queued = self._sorted(cells)
-        jobs = [self._job(group) for group in group_cells(missing, self.replicas)]
+        jobs = [self._job(group) for group in self._grouped(missing, queued)]
         if jobs:
             self.executor.submit(run_job, jobs, self.workers)
         if jobs or queued:
@@ -100,6 +101,30 @@ class Programs:
             f"{len(missing) - len(held)} to run"
         )
         return [cell for cell in missing if cell.id not in held], queued
+
+    def _grouped(
+        self, cells: Sequence[SweepCell], queued: Sequence[Queued]
+    ) -> list[list[SweepCell]]:
+        """The cells of each program; reports checkpoints of theirs that no program continues.
+
+        A checkpoint is that of all the runs that were trained together.
+        """
+        groups, out = group_cells(cells, self.replicas), self.settings.out
+        waiting = [[cell for cell in group if cell is not None] for group, _ in queued]
+        used = {
+            checkpoint_of([cell.id for cell in group], group[0].program, out)
+            for group in (*groups, *waiting)
+        }
+        programs = {group[0].program for group in groups}
+        found = {
+            p for name in programs for p in (out / "checkpoints").glob(f"{name}-*.safetensors")
+        }
+        if unused := sorted(found - used):
+            self.report(
+                f"{counted(len(unused), 'checkpoint')} of other groups of such runs can't be "
+                f"continued with these cells and replicas: {unused[0]}"
+            )
+        return groups
 
     def _job(self, group: Sequence[SweepCell]) -> dict[str, Any]:
         job = job_of([json.loads(cell.request) for cell in group], self.settings)

@@ -11,7 +11,9 @@ from support import Shown
 
 from iclbench import RecordStore, RunSpec, UsageError, submit_sweep, sweep
 from iclbench.api.executor import QueuedJob
+from iclbench.runs.plan import resolve
 from iclbench.runs.settings import Settings
+from iclbench.runs.training import checkpoint_of
 from iclbench.sweeps import jobs, programs
 from iclbench.sweeps.jobs import job_of, request_of, run_job
 from iclbench.sweeps.programs import jobs_of
@@ -107,6 +109,21 @@ def test_without_workers_nothing_would_run(tmp_path):
     for workers in (0, -1):
         with pytest.raises(UsageError, match=f"{workers} workers run nothing"):
             sweep(CONTENT, out=tmp_path, workers=workers)
+
+
+def test_a_checkpoint_that_no_program_continues_is_named(tmp_path):
+    """Another rate, or another number of replicas, makes other groups."""
+    plan = resolve(RunSpec(model="baseconv", **{**DEFAULTS, "seeds": (0,)}))
+    other = checkpoint_of(["0" * 16, "1" * 16], plan.train_key, tmp_path)
+    other.parent.mkdir()
+    other.write_bytes(b"")
+    lines: list[str] = []
+    sweep(CONTENT, out=tmp_path, report=lines.append)
+    told = "1 checkpoint of other groups of such runs can't be continued with these cells"
+    assert [str(other) in line for line in lines if told in line] == [True]
+    lines.clear()
+    sweep(CONTENT, out=tmp_path, report=lines.append)
+    assert not any(told in line for line in lines)
 
 
 def test_a_run_in_the_queue_is_known_by_its_id_however_it_is_asked_for(queue, tmp_path):
