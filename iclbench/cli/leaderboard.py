@@ -83,8 +83,8 @@ def show(
     is_plain = output.is_default and not (commands or every or task)
     groups = comparable(records) if is_plain else []
     if len(groups) > MOST_BOARDS:
-        at_places = ((store.path_of(record), record) for record in records)
-        credible = {record.id for record in without_failing(at_places, problems.append)}
+        paths_and_records = ((store.path_of(record), record) for record in records)
+        credible = {record.id for record in without_failing(paths_and_records, problems.append)}
         show_table(overview_table(groups, credible))
         typer.echo("\nUse --task NAME for the boards of one task, or --all for all boards.")
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -170,8 +171,9 @@ def _scores(
     known = {record.id: record for record in ran}
     store = Together(tuple(map(RecordStore, folders)))
     others = [path for path in store.paths() if path.stem[-16:] not in known]
-    sound = sound_records(others, problems.append)
-    records = [*known.values(), *without_failing(sound, problems.append)]
+    at_hand = [(store.path_of(record), record) for record in known.values()]
+    everyone = itertools.chain(at_hand, sound_records(others, problems.append))
+    records = list(without_failing(everyone, problems.append))
     return score_suite(suite, records_by_board(suite, records))
 
 

@@ -67,6 +67,8 @@ def digits_table(costs: Sequence[DigitsCost]) -> Table:
 def _tuning(cell: CellCost) -> Cell:
     """The hours of a tuning, with their kind where it ran elsewhere than the training."""
     hours = cell.tuning_hours
+    if hours is None:
+        return Cell("unknown", None)
     if not hours or cell.tuned_on_gpu == cell.on_gpu:
         return _figure(hours or None, ".3g")
     return Cell(f"{hours:.3g} {'device' if cell.tuned_on_gpu else 'core'}", hours)

@@ -79,7 +79,7 @@ def _cost(board: str, label: str, record: Record, seen: set[str]) -> CellCost:
 def _tuning_seconds(document: dict[str, object], on_gpu: bool) -> tuple[float | None, bool]:
     """The time that all trials of a tuning took, and whether on a GPU.
 
-    None where none is told, as if on the training's kind of device.
+    None if the cost is not recorded; the device is then that of the training.
     """
     try:
         cost = TuningCost.model_validate(document.get("cost"))
@@ -143,7 +143,7 @@ def _sum(all_cells: Sequence[CellCost], on_gpu: bool) -> str:
     unmeasured = sum(cell.hours is None for cell in cells)
     uncounted = sum(cell.operations is None for cell in cells)
     if None in tunings:
-        text += f"; the hours of {counted(tunings.count(None), 'tuning')} were not measured"
+        text += f"; hours not measured: those of {counted(tunings.count(None), 'tuning')}"
     if unmeasured:
         text += f"; the hours of {unmeasured} were not measured"
     if uncounted:

@@ -50,7 +50,7 @@ def _overview(boards: Sequence[Board], dtype: str, origin: str) -> Overview:
     for title, standing in chosen.items():
         # Who trained for longer is not compared with who trained for less.
         track = standing.board.tracks[0] if origin == "trained" else ""
-        # Of equal rows, the first of the board stands for the model, as everywhere.
+        # The first of equal rows represents the model.
         for row in sorted(standing.rows, key=lambda row: (row.track != track, -row.goodness)):
             best.setdefault((title, row.record.spec.model), row)
     models = tuple(sorted({model for _, model in best}))

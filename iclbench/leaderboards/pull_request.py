@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ..api.errors import RecordError, UsageError, problem_with
 from ..api.names import is_plain_name, visible
@@ -37,6 +38,8 @@ TUNINGS = PurePosixPath(LEADERBOARDS, TUNINGS_FOLDER)
 TABLES = re.compile(
     r"leaderboards/((README|precision|stale|findings|tasks/[\w.+-]+)\.md|\w+\.(csv|parquet))"
 )
+#: Arguments that are addresses, which nothing reads to verify a record.
+ADDRESSES = frozenset({"base_url"})
 #: The most files that a pull request adds, and the most bytes of one of them and of all.
 MOST_FILES, MOST_FILE_BYTES, MOST_BYTES = 2_000, 2**24, 2**28
 
@@ -205,19 +208,31 @@ def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
 
 
 def _require_shipped_data(record: Record) -> None:
-    """Raise RecordError for a run on a file or a data set of the hub.
+    """Raise RecordError for a run that names a file, a folder or a data set of the hub.
 
-    Verifying it would read what a stranger names, and nobody else could verify it.
+    Verifying it would read a file chosen by a stranger, and nobody else could verify it.
     """
     request = RunSpec.from_command(record.command)
-    for name, value in {**request.task_args, **request.grader_args}.items():
-        if isinstance(value, str) and _names_data(value):
-            raise RecordError(f"{name}={visible(value, 100)} names data that no package ships")
+    for group in (request.task_args, request.model_args, request.weights_args, request.grader_args):
+        for name, value in group.items():
+            named = [text for text in _texts(value) if name not in ADDRESSES and _names_data(text)]
+            if named:
+                shown = visible(named[0], 100)
+                raise RecordError(f"{name}={shown} names data that no package ships")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in an argument, each part of a list such as `a+b` alone."""
+    if isinstance(value, str):
+        yield from value.split("+")
+    elif isinstance(value, dict):
+        yield from (text for item in value.values() for text in _texts(item))
+    elif isinstance(value, list | tuple):
+        yield from (text for item in value for text in _texts(item))
 
 
 def _names_data(text: str) -> bool:
-    is_address = "://" in text
-    return not is_address and ("/" in text or "\\" in text or Path(text).is_file())
+    return text.startswith((".", "~")) or "/" in text or "\\" in text or Path(text).exists()
 
 
 def check(repository: Path, base: str, head: str, out: Path) -> list[str]:

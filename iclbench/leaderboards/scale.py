@@ -16,6 +16,7 @@ from ..api.suite import SuiteBoard
 from ..runs.suites import records_of_solver
 from .board import Board
 from .level import has_digits_level, is_lower_better, level_of
+from .row import credible
 
 
 class Score(NamedTuple):
@@ -99,7 +100,7 @@ def board_scale(board: Board) -> Scale:
     Without a row of chance, digits begin at 0. Without a floor, the reference is the best solver
     that does not ignore its input, or else the best row.
     """
-    records = board.records
+    records = tuple(row.record for row in credible(board.rows)) or board.records
     in_digits = has_digits_level(records[0])
     chance, _ = _best(record for record in records if record.chance)
     if chance is None and in_digits:

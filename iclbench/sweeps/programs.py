@@ -195,6 +195,7 @@ class Programs:
                 if is_last:
                     raise
             if record is not None:
+                self._record_seconds = RECORD_SECONDS
                 return record
             if is_last:
                 # Thousands of programs that write elsewhere must not wait one after another.

@@ -68,7 +68,7 @@ def test_a_tuning_whose_cost_is_unknown_is_said_and_adds_no_kind_of_hours():
     cell = CellCost("b", "m", "gpu-1h", 1, 1, 1.0, None, None, on_gpu=True, tuned_on_gpu=True)
     (device,) = sums_of([cell])
     assert "of which 1 training and 0 tuning" in device
-    assert "; the hours of 1 tuning were not measured" in device
+    assert "; hours not measured: those of 1 tuning" in device
 
 
 def test_a_tuning_on_a_cpu_of_a_row_on_a_gpu_is_counted_in_core_hours():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iclbench import run
+from iclbench import UsageError, run
 from iclbench.leaderboards.figures.draw import draw
 from iclbench.sweeps.figure import Figure
 
@@ -26,3 +26,5 @@ def test_a_model_whose_operations_are_unknown_is_not_drawn_against_them(records)
     unknown = known.model_copy(update={"validation_curve": unknown})
     assert len(draw(Figure(x="operations"), [unknown, other]).data) == 1
     assert len(draw(Figure(x="steps"), [unknown, other]).data) == 2
+    with pytest.raises(UsageError, match="the operations of these models can't be counted"):
+        draw(Figure(x="operations"), [unknown])

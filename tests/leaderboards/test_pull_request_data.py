@@ -27,20 +27,29 @@ def of_other_data(path, task_args, **grading):
 
 
 @pytest.mark.parametrize(
-    "data", ["/etc/passwd", "stranger/dataset", "..\\secret.txt", "~/notes.txt", "README.md"]
-)
+    "data",
+    ["/etc/passwd", "stranger/dataset", "..\\secret.txt", "~", "README.md", "tales+README.md",
+     "leaderboards", "stranger/x+a://b"],
+)  # fmt: skip
 def test_a_run_on_a_file_or_a_data_set_is_refused(path, data, monkeypatch, tmp_path_factory):
     base = tmp_path_factory.mktemp("base")
     (base / "README.md").write_text("a file of the base branch")
+    (base / "leaderboards").mkdir()
     monkeypatch.chdir(base)
     (problem,) = problems(of_other_data(path, {"data": data}))
-    assert problem.endswith(f"data={data} names data that no package ships")
+    assert problem.endswith(" names data that no package ships")
 
 
 def test_a_grader_s_model_is_refused_too(path):
     args = {"path": "models/huge.gguf"}
     (problem,) = problems(of_other_data(path, {}, grader="pmi", grader_args=args))
     assert "path=models/huge.gguf names data" in problem
+
+
+def test_arguments_of_models_and_texts_in_lists_are_checked(path):
+    request = RunSpec(model="huggingface", task="stories", model_args={"folder": ["a", "b/c"]})
+    (problem,) = problems(reseal(path, lambda content: content.update(command=request.command())))
+    assert "folder=b/c names data" in problem
 
 
 def test_shipped_data_and_addresses_are_none(path):

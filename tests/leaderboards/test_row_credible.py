@@ -12,8 +12,10 @@ from iclbench.display.boards import overview_table
 from iclbench.leaderboards.board import comparable, leaderboard
 from iclbench.leaderboards.groups import is_one_training
 from iclbench.leaderboards.held_out import without_failing
+from iclbench.leaderboards.level import level_of
 from iclbench.leaderboards.overview import overviews
 from iclbench.leaderboards.row import credible
+from iclbench.leaderboards.scale import board_scale
 from iclbench.leaderboards.site.plots import best_of_models
 from iclbench.leaderboards.site.settings import best_by_model
 from iclbench.runs.heldout import held_out_path, read_held_out
@@ -47,6 +49,8 @@ def test_another_row_stands_for_the_model(folder):
     assert list(view.best.values()) == [other]
     assert best_by_model(trained) == [other]
     assert best_of_models(trained) == [other]
+    without_solvers = type(board)(tuple(trained), None)
+    assert board_scale(without_solvers).reference == level_of(other.record).value
 
 
 def test_the_terminal_s_overview_and_suites_leave_it_out(folder):

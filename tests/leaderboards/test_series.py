@@ -54,3 +54,12 @@ def test_a_default_that_a_spec_omits_is_a_value_like_others(trained, about):
     other = changed(first, recipe_args={**first.spec.recipe_args, "accumulate": 4})
     (plot,) = series([first, other], about)
     assert [line["x"] for line in plot["lines"]] == [[1, 4]]
+
+
+def test_an_argument_of_the_task_is_drawn_though_its_prompts_differ(trained, about):
+    first, _ = trained
+    main = first.main.model_copy(update={"digest": "0" * 64})
+    other = changed(first, task_args={**first.spec.task_args, "dim": 3})
+    other = other.model_copy(update={"evaluations": {"main": main}})
+    (plot,) = series([first, other], about)
+    assert [line["x"] for line in plot["lines"]] == [[2, 3]]

@@ -19,7 +19,7 @@ from .figure import View, script_json
 from .minus import with_minus
 from .plots import name_of
 from .settings import by_evaluation
-from .task_words import evaluation_title
+from .task_words import evaluation_title, told_apart_by_evaluation
 
 
 def choices(boards: Sequence[Board], about: Descriptions) -> View:
@@ -27,10 +27,16 @@ def choices(boards: Sequence[Board], about: Descriptions) -> View:
     task = about.task(boards[0].task)
     ordered = [board for group in by_evaluation(boards).values() for board in group]
     has_dtypes = len({board.dtype for board in boards}) > 1
+    titles = [
+        evaluation_title(board, task) + (f", {board.dtype}" if has_dtypes else "")
+        for board in ordered
+    ]
+    # The numbers of prompts follow each of them on the page.
+    titles = told_apart_by_evaluation(titles, ordered)
     evaluations = [
         {
             "key": str(number),
-            "title": evaluation_title(board, task) + (f", {board.dtype}" if has_dtypes else ""),
+            "title": titles[number],
             "prompts": board.evaluation.prompts,
             "score": formats.score_title(board.ranking, task.metric(board.ranking.metric)),
             "metric": task.metric(board.ranking.metric),

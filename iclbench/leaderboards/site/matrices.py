@@ -18,11 +18,11 @@ from .figure import View, figure
 from .magnitudes import spans_magnitudes
 from .minus import with_minus
 from .plots import Plot, extent, name_of, names_of, plot
-from .task_words import evaluation_title, evaluation_titles
+from .task_words import evaluation_title, evaluation_titles, told_apart_by_evaluation
 
 
 def shift_matrices(boards: Sequence[Board], about: Descriptions) -> list[View]:
-    """Of each board with shifts, its models under each shift that their records hold."""
+    """The models of each board with shifts, under each shift of their records."""
     titles = evaluation_titles(boards, about)
     views = [_shift_matrix(b, title, about) for b, title in zip(boards, titles, strict=True)]
     return [view for view in views if view is not None]
@@ -222,4 +222,5 @@ def _titles(columns: Sequence[tuple[Board, str]], about: Descriptions) -> list[s
     ]
     names = told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board, _ in columns])
     differing = differing_arguments(names, [board.evaluation.task_args for board, _ in columns])
-    return told_apart(names, [formats.arguments(args) for args in differing])
+    names = told_apart(names, [formats.arguments(args) for args in differing])
+    return told_apart_by_evaluation(names, [board for board, _ in columns])

@@ -99,7 +99,6 @@ def _facts(record: Record) -> dict[str, Any]:
         "budget": spec.budget or "",
         "seeds": ",".join(map(str, spec.seeds)),
         "task_version": str(spec.task_version),
-        "prompts": record.main.digest,
         "eval_seed": spec.eval_seed,
         "eval_prompts": spec.eval_prompts,
         "grader": spec.grader or "",

@@ -128,6 +128,11 @@ def evaluation_titles(boards: Sequence[Board], about: Descriptions) -> list[str]
     """Each board's arguments and dtype in words, with what tells it from the others."""
     names = [f"{evaluation_title(b, about.task(b.task))}, {b.dtype}" for b in boards]
     names = told_apart(names, [f"{b.evaluation.prompts:,} prompts" for b in boards])
+    return told_apart_by_evaluation(names, boards)
+
+
+def told_apart_by_evaluation(names: Sequence[str], boards: Sequence[Board]) -> list[str]:
+    """The names, with the task's version and the evaluation's seed where equal ones differ."""
     names = told_apart(names, [f"version {b.task_version}" for b in boards])
     return told_apart(names, [f"evaluation seed {b.records[0].spec.eval_seed}" for b in boards])
 

@@ -39,7 +39,7 @@
     const percent = (n) => `${(100 * n / differences.length).toFixed(1)}%`;
     const cells = [
       [a.name, b.name], [a.score, b.score], [a.interval, b.interval], [a.median, b.median], [a.worst, b.worst],
-      [a.notes, b.notes], [a.seeds || "", b.seeds || ""], [a.parameters.toLocaleString("en"), b.parameters.toLocaleString("en")],
+      [a.notes, b.notes], [a.seeds || "", b.seeds || ""], [a.parameters?.toLocaleString("en") ?? "", b.parameters?.toLocaleString("en") ?? ""],
       [a.budget, b.budget], [percent(wins), percent(losses)],
     ];
     document.getElementById("both").tBodies[0].rows[1].cells[0].textContent = score;
