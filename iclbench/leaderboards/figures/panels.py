@@ -47,7 +47,8 @@ def panels(figure: Figure, records: Sequence[Record]) -> list[list[Panel]]:
     records = drawn(figure, records)
     if not records and figure.x == TRAINING:
         raise UsageError("a figure of training needs records of trainings")
-    if not records and any(r.validation_curve for r in chosen) and figure.x in COSTS:
+    validated = any(r.validation_curve and r.validation_curve.steps for r in chosen)
+    if not records and validated and figure.x in COSTS:
         raise UsageError(f"the {figure.x} of these models can't be counted")
     if not records and figure.x in COSTS:
         raise UsageError(f"a figure against {figure.x} needs records of trainings with validation")
