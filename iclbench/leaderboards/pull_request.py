@@ -232,6 +232,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _names_data(text: str) -> bool:
+    if not text:  # as a path it would be the current folder
+        return False
     return text.startswith((".", "~")) or "/" in text or "\\" in text or Path(text).exists()
 
 
