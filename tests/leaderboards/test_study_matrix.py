@@ -18,6 +18,7 @@ def boards(tmp_path_factory):
     grids = [
         {"model": ["uniform", "lookup"], "task": TASKS[:2]},
         {"model": "uniform", "task": TASKS[2]},
+        {"model": "gru", "task": TASKS[2], "recipe_args": {"steps": 2, "batch": 2}},
     ]
     sweep({"defaults": {"eval_prompts": 16}, "grid": grids}, out=out)
     return sound_boards(RecordStore(out), pytest.fail, whole=True)
@@ -26,9 +27,18 @@ def boards(tmp_path_factory):
 def test_every_model_has_its_score_on_every_task(boards):
     matrix = study_matrix(boards, Descriptions(pytest.fail))
     assert [column["task"] for column in matrix["columns"]] == sorted(TASKS)
-    lookup, uniform = sorted(matrix["rows"], key=lambda row: row["title"])
+    _, lookup, uniform = sorted(matrix["rows"], key=lambda row: row["title"])
     assert [cell and cell["text"] for cell in lookup["cells"]] == [None, "1.000", "1.000"]
     assert all(cell["percent"] == 0 for cell in uniform["cells"])
+
+
+def test_origins_are_told_apart(boards):
+    """A trained model never stands among solvers, and comes first."""
+    matrix = study_matrix(boards, Descriptions(pytest.fail))
+    kinds = [(row["mark"], row["kind"], row["title"]) for row in matrix["rows"]]
+    assert kinds[0] == ("●", "trained, open", "GRU")
+    assert {kind[:2] for kind in kinds[1:]} == {("▲", "solver")}
+    assert [cell is None for cell in matrix["rows"][0]["cells"]] == [False, True, True]
 
 
 def test_few_tasks_need_none(boards):

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from ..board import Board
 from ..descriptions import Descriptions
+from ..formats import MARKS
+from ..row import Row
 from .figure import View
 from .matrix import column_of
 
@@ -14,16 +16,42 @@ FEWEST_TASKS = 3
 
 
 def study_matrix(boards: Sequence[Board], about: Descriptions) -> View | None:
-    """A column per board and a row per model; None for a study of few tasks.
+    """A column per board; a row per model, origin of its weights and track.
 
-    A cell's color goes from chance to the floor, as on the home page.
+    None for a study of few tasks. A cell's color goes from chance to the floor, as on the home
+    page.
     """
     if len({board.task for board in boards}) < FEWEST_TASKS:
         return None
-    columns = [column_of("", board, board.rows, about) for board in boards]
-    models = dict.fromkeys(name for column in columns for name in column["cells"])
-    rows = [
-        {"title": about.model(name).title, "cells": [c["cells"].get(name) for c in columns]}
-        for name in models
+    kinds = dict.fromkeys(_kind(row) for board in boards for row in board.rows)
+    return {
+        "columns": [column_of("", board, board.rows, about) for board in boards],
+        # Trained models come first.
+        "rows": [
+            line
+            for kind in sorted(kinds, key=lambda kind: (kind[0] != "trained", kind))
+            for line in _lines(kind, boards, about)
+        ],
+    }
+
+
+def _kind(row: Row) -> tuple[str, str]:
+    return row.origin, row.track_name
+
+
+def _lines(kind: tuple[str, str], boards: Sequence[Board], about: Descriptions) -> list[View]:
+    """The models of one origin and track, which alone are compared with each other."""
+    cells = [
+        column_of("", board, [row for row in board.rows if _kind(row) == kind], about)["cells"]
+        for board in boards
     ]
-    return {"columns": columns, "rows": rows}
+    origin, track = kind
+    return [
+        {
+            "mark": MARKS[origin],
+            "title": about.model(name).title,
+            "kind": f"{origin}, {track}" if track else origin,
+            "cells": [of_board.get(name) for of_board in cells],
+        }
+        for name in dict.fromkeys(name for of_board in cells for name in of_board)
+    ]
