@@ -1,7 +1,7 @@
 """Findings: what papers report, by which criterion a study shows it here, and the verdict.
 
-`leaderboards/findings.toml` holds claims and criteria, and says which were written after the runs.
-Some are own questions, which their source does not answer.
+`leaderboards/findings.toml` holds claims and criteria, and says which were written after the runs,
+or changed when their verdict was known. Some are own questions, which their source does not answer.
 The verdict follows from the studies' records alone.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from ..api.config import Config
 from ..api.errors import IclbenchError
 from ..api.names import is_plain_name
 from ..api.record import Record
+from ..console import counted
 from ..files import STUDIES
 from ..runs.store import RecordStore
 from .documents import read_document
@@ -43,7 +45,7 @@ class Finding(Config):
     The number is `first`, or `first` divided by `second` or minus `second`. A verdict counts if
     the number is in its range over all seeds, and for most pairs of equal seeds where the records
     have it by seed. Otherwise the finding is not shown. One trained seed shows it in kind at most,
-    and contradicts nothing.
+    and contradicts nothing. With a flaw, the finding is not shown, whatever the number.
     """
 
     records: str = Field(description="folder of the study's records")
@@ -53,6 +55,19 @@ class Finding(Config):
     remark: str = Field("", max_length=500, description="what limits the verdict, for readers")
     written: datetime.date = Field(description="when the criterion was written")
     after_run: bool = Field(False, description="whether the records existed by then")
+    changed: str = Field(
+        "",
+        max_length=300,
+        description="what the criterion was while its verdict was known, and which verdict it gave",
+    )
+    flaw: str = Field(
+        "",
+        max_length=400,
+        description="why the run can't decide the claim, seen after it: it is then not shown",
+    )
+    shorter_run: bool = Field(
+        False, description="whether another finding tests the claim with more training"
+    )
     own_question: bool = Field(
         False, description="whether the source does not make the claim: it is asked here"
     )
@@ -82,6 +97,17 @@ class Finding(Config):
 
 class _File(Config):
     finding: list[Finding] = []
+
+    @model_validator(mode="after")
+    def _claims_have_one_verdict(self) -> _File:
+        main = Counter(one.claim for one in self.finding if not one.shorter_run)
+        for claim in dict.fromkeys(one.claim for one in self.finding):
+            if main[claim] != 1:
+                raise ValueError(
+                    f"{claim!r} has {counted(main[claim], 'finding')} without `shorter_run`; "
+                    "that with the most training decides, and the others need it"
+                )
+        return self
 
 
 @dataclass(frozen=True)
@@ -167,6 +193,8 @@ def _judged(finding: Finding, records: Sequence[Record], store: RecordStore | No
     verdict = _verdict(finding, number, by_seed)
     if any(r.spec.origin == "trained" and len(r.seeds) == 1 for r in present):
         verdict = ONE_SEED.get(verdict, verdict)
+    if finding.flaw:
+        verdict = "not shown"
     return Judgement(finding, verdict, number, by_seed, tuple(present))
 
 

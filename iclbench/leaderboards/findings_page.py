@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tabulate import tabulate
 
@@ -17,43 +17,65 @@ from .page_parts import GENERATED
 def findings_page(judgements: Sequence[Judgement], about: Descriptions) -> str:
     """The page as Markdown: counts of the verdicts, and a line per finding with its criterion.
 
-    Own questions, which their source does not answer, follow the claims of papers.
+    Claims of papers come first, then their tests with less training, then own questions, which
+    their source does not answer.
     """
-    claims, questions = words.claims(judgements), words.own_questions(judgements)
-    meanings = "; ".join(f"*{name}*: {text}" for name, text in words.VERDICTS.items())
+    claims, shorter = words.claims(judgements), words.shorter_runs(judgements)
+    questions = words.own_questions(judgements)
     parts = [
         f"{GENERATED}\n\n# Findings of papers",
-        (f"{words.tests(claims)}, {words.summary(claims)}." if claims else "")
-        + _own_counted(questions),
+        _bullets(
+            filter(
+                None,
+                [
+                    _counted(claims, "claim", " of papers"),
+                    _counted(shorter, "test", " of the same claims with less training"),
+                    _counted(questions, "own question"),
+                ],
+            )
+        ),
         "The criteria are in [findings.toml](findings.toml), each with the day on which it was "
-        "written: before the study was run, unless it says *after the run*. "
+        "written: before the study was run, unless it says otherwise. "
         f"{markdown(words.MARK_LEGEND)} A criterion for a larger budget may be newer than the "
-        "records of a smaller one. A verdict depends only on the study's records: the number over "
-        "all seeds must lie in the range, and so must the numbers of most single seeds, where they "
-        "are known. "
-        "Numbers are medians over prompts unless the criterion says mean. Most papers report "
-        "means, which a few prompts or one diverged seed can dominate; *by means* shows where they "
-        f"would give another verdict. {meanings}. "
+        "records of a smaller one; the verdict on a claim is that of the longest training.",
+        "A verdict depends only on the study's records: the number over all seeds must lie in the "
+        "range, and so must the numbers of most single seeds, where they are known. Numbers are "
+        "medians over prompts unless the criterion says mean. Most papers report means, which a "
+        "few prompts or one diverged seed can dominate; *by means* shows where they would give "
+        "another verdict.",
+        _bullets(f"*{name}*: {text}" for name, text in words.VERDICTS.items()),
         "[All tasks](README.md)",
     ]
-    if claims:
-        parts += ["## Claims of papers", _table(claims, 1, about)]
-    if questions:
-        parts += ["## Own questions", words.OWN_LEGEND, _table(questions, 1 + len(claims), about)]
+    sections = (
+        ("Claims of papers", "", claims),
+        ("The same claims with less training", "", shorter),
+        ("Own questions", words.OWN_LEGEND, questions),
+    )
+    first = 1
+    for title, legend, members in sections:
+        if members:
+            parts += [f"## {title}", *filter(None, [legend]), _table(members, first, about)]
+            first += len(members)
     parts += [
         "## Criteria",
         "\n".join(
             f"{number}. {markdown(judgement.finding.criterion)} Written {words.written(judgement)}."
-            + (f" *{markdown(judgement.finding.remark)}*" if judgement.finding.remark else "")
-            for number, judgement in enumerate([*claims, *questions], start=1)
+            + (f" *{markdown(remarks)}*" if (remarks := words.remarks(judgement.finding)) else "")
+            for number, judgement in enumerate([*claims, *shorter, *questions], start=1)
         ),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _own_counted(judgements: Sequence[Judgement]) -> str:
-    count = counted(len(judgements), "own question")
-    return f" {count}, {words.summary(judgements)}." if judgements else ""
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _counted(judgements: Sequence[Judgement], noun: str, more: str = "") -> str:
+    """How many there are, and their verdicts, as a sentence; empty for none."""
+    if not judgements:
+        return ""
+    return f"{counted(len(judgements), noun)}{more}, {words.summary(judgements)}."
 
 
 def _table(judgements: Sequence[Judgement], first: int, about: Descriptions) -> str:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Literal
 
 from ..api.budget import Budget
 from ..api.record import Record
-from ..console import counted
 from . import formats
 from .descriptions import Descriptions
 from .findings import Finding, Judgement, Verdict
 from .wording import duration
 
-#: Follows a verdict whose criterion was written after the run.
-MARK = "*"
-MARK_LEGEND = f"{MARK} marks criteria written after the run."
+#: Follow a verdict whose criterion was written after the run, and one that was changed.
+MARK, CHANGED_MARK = "*", "§"
+MARK_LEGEND = (
+    f"{MARK} marks criteria written after the run, {CHANGED_MARK} those changed when their verdict "
+    "was known."
+)
 #: What an own question is.
 OWN_LEGEND = (
     "The named paper does not answer own questions; their verdicts are: holds, holds in kind, not "
@@ -28,7 +31,8 @@ VERDICTS: dict[Verdict, str] = {
     "reproduced": "the number is in the range of the paper's claim",
     "in kind": "the number is in a wider range, which the criterion states, or in the range of the "
     "claim with one trained seed",
-    "not shown": "the number is in no range, or one trained seed contradicts the claim",
+    "not shown": "the number is in no range, one trained seed contradicts the claim, or the run "
+    "has a flaw, seen afterwards, so that it can't decide",
     "contradicted": "the number is in the range that contradicts the claim, which the criterion "
     "states, at this budget",
     "not run": "the study has no record at this budget yet",
@@ -39,6 +43,8 @@ _OF_OWN: dict[Verdict, str] = {
     "in kind": "holds in kind",
     "contradicted": "does not hold",
 }
+#: When a criterion got its present form.
+When = Literal["before the run", "after the run", "changed after the verdict"]
 _PLURAL = {"holds": "hold", "holds in kind": "hold in kind", "does not hold": "do not hold"}
 
 
@@ -48,14 +54,33 @@ def verdict_name(verdict: Verdict, own_question: bool = False) -> str:
 
 
 def marked(judgement: Judgement) -> str:
-    """The verdict's name, with the mark of a criterion that was written after the run."""
-    name = verdict_name(judgement.verdict, judgement.finding.own_question)
-    return name + MARK * judgement.finding.after_run
+    """The verdict's name, with the mark of a criterion that was written late or changed."""
+    finding = judgement.finding
+    name = verdict_name(judgement.verdict, finding.own_question)
+    return name + (CHANGED_MARK if finding.changed else MARK * finding.after_run)
 
 
 def written(judgement: Judgement) -> str:
-    """The day on which the criterion was written, and whether that was after the run."""
-    return f"{judgement.finding.written}{', after the run' * judgement.finding.after_run}"
+    """The day on which the criterion was written, and whether its verdict could be known by then.
+
+    A criterion that was changed has the day of its change.
+    """
+    return f"{judgement.finding.written}, {when(judgement.finding)}"
+
+
+def when(finding: Finding) -> When:
+    """Whether the criterion was written before the run, or what was known by then."""
+    if finding.changed:
+        return "changed after the verdict"
+    return "after the run" if finding.after_run else "before the run"
+
+
+def remarks(finding: Finding) -> str:
+    """What limits the verdict, in sentences: a remark, a flaw, and how the criterion changed."""
+    parts = [finding.remark]
+    parts += [f"Flaw: {finding.flaw}"] if finding.flaw else []
+    parts += [f"Changed: {finding.changed}"] if finding.changed else []
+    return " ".join(filter(None, parts))
 
 
 def kind_of_number(finding: Finding) -> str:
@@ -138,26 +163,28 @@ class Count:
 
     @property
     def after(self) -> str:
-        """How many of them are by criteria that were written after the run; empty for none."""
+        """How many of them are by criteria of after the run, or changed then; empty for none."""
         if not self.after_run:
             return ""
         if self.number == 1:
-            return "by a criterion written after the run"
+            return "by a criterion written or changed after the run"
         share = "all" if self.after_run == self.number else str(self.after_run)
         criteria = "a criterion" if self.after_run == 1 else "criteria"
-        return f"{share} of them by {criteria} written after the run"
+        return f"{share} of them by {criteria} written or changed after the run"
 
 
 def claims(judgements: Iterable[Judgement]) -> list[Judgement]:
-    """The judgements on claims of papers."""
-    return [judgement for judgement in judgements if not judgement.finding.own_question]
+    """The judgement on each claim of a paper: where there are several, by the longest training."""
+    return [one for one in judgements if not _is_apart(one.finding)]
 
 
-def tests(claims: Sequence[Judgement]) -> str:
-    """How many tests there are, and of how many claims: some are tested at several budgets."""
-    number, distinct = len(claims), len({judgement.finding.claim for judgement in claims})
-    of_papers = f"{counted(distinct, 'claim')} of papers"
-    return of_papers if number == distinct else f"{number} tests of {of_papers}"
+def _is_apart(finding: Finding) -> bool:
+    return finding.own_question or finding.shorter_run
+
+
+def shorter_runs(judgements: Iterable[Judgement]) -> list[Judgement]:
+    """The judgements on claims that another finding tests with more training."""
+    return [one for one in judgements if one.finding.shorter_run and not one.finding.own_question]
 
 
 def own_questions(judgements: Iterable[Judgement]) -> list[Judgement]:
@@ -174,20 +201,26 @@ def counts(judgements: Sequence[Judgement]) -> list[Count]:
             name = verdict_name(verdict, members[0].own_question)
             name = _PLURAL.get(name, name) if len(members) > 1 else name
             # Without a verdict, it does not matter yet when the criterion was written.
-            after = sum(f.after_run for f in members) if verdict != "not run" else 0
+            after = sum(when(f) != "before the run" for f in members)
+            after = 0 if verdict == "not run" else after
             result.append(Count(verdict, name, len(members), after))
     return result
 
 
 def summary(judgements: Sequence[Judgement]) -> str:
     """The counts of the verdicts in a sentence, those by criteria of before the run first."""
+    kinds: dict[When, str] = {
+        "before the run": "written before the run",
+        "after the run": "written after the run",
+        "changed after the verdict": "changed when the verdict was known",
+    }
     parts = []
-    for after_run, when in ((False, "before the run"), (True, "after the run")):
-        members = [o for o in judgements if o.finding.after_run == after_run]
+    for kind, text in kinds.items():
+        members = [o for o in judgements if when(o.finding) == kind]
         if members:
             named = ", ".join(f"{count.number} {count.name}" for count in counts(members))
-            parts.append(f"by {'a criterion' if len(members) == 1 else 'criteria'} written {when}: "
-                         f"{named}")  # fmt: skip
+            criteria = "a criterion" if len(members) == 1 else "criteria"
+            parts.append(f"by {criteria} {text}: {named}")
     return "; ".join(parts)
 
 

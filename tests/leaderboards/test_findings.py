@@ -16,6 +16,7 @@ from iclbench.api.config import parse_config
 from iclbench.leaderboards import verdict_words as words
 from iclbench.leaderboards.findings import (
     Finding,
+    Judgement,
     judge,
     judgements,
     read_findings,
@@ -113,6 +114,38 @@ def test_means_are_judged_beside_medians(records):
     assert judge(asked, records).of_means is None
 
 
+def test_a_flaw_shows_nothing(records):
+    """What was seen after the run can take a verdict back, and give none."""
+    ranges = {"reproduced": (0, 1e9), "in_kind": None, "contradicted": (2e9, 3e9)}
+    assert (
+        judge(finding(compare="value", first=DEEP, second=None, **ranges), records).verdict
+        == "reproduced"
+    )
+    judgement = judge(
+        finding(compare="value", first=DEEP, second=None, **ranges, flaw="Answering 0 is enough."),
+        records,
+    )
+    assert (judgement.verdict, judgement.of_means.verdict) == ("not shown", "not shown")
+    assert (
+        judgement.number
+        == judge(finding(compare="value", first=DEEP, second=None, **ranges), records).number
+    )
+
+
+def test_a_claim_has_one_verdict(tmp_path):
+    """Without a rule, a page would count both runs of a claim, or choose the better one."""
+    text = (ROOT / "leaderboards" / "findings.toml").read_text("utf-8")
+    for changed in (
+        text.replace("shorter_run = true\n", ""),
+        text.replace("compare =", "shorter_run = true\ncompare =").replace(
+            "shorter_run = true\nshorter_run = true\n", "shorter_run = true\n"
+        ),
+    ):
+        (tmp_path / "findings.toml").write_text(changed, "utf-8")
+        with pytest.raises(UsageError, match="without `shorter_run`"):
+            read_findings(tmp_path)
+
+
 def test_a_point_of_a_curve_has_a_number_for_each_seed(tmp_path):
     args = {"task": "least-squares-prefixes", "task_args": {"dim": 2, "examples": 4},
             "recipe": "smoke", "eval_prompts": 16, "out": tmp_path}  # fmt: skip
@@ -186,14 +219,14 @@ def test_build_writes_the_page_of_the_findings(cli, studies, tmp_path):
     assert cli("leaderboard", "build", boards, "--no-parquet").code == 0
     page = (boards / "findings.md").read_text("utf-8")
     findings = read_findings(boards)
-    own = [one.own_question for one in findings]
-    # Some claims are tested at several budgets.
-    claims = len({one.claim for one in findings if not one.own_question})
-    tests = f"tests of {claims} claims of papers"
-    for count, name in ((own.count(False), tests), (own.count(True), "own questions")):
-        said = re.search(f"{count} {name}, ([^.]*)\\.", page)[1]
-        # Those written before the run, and those written after it.
-        assert sum(int(number) for number in re.findall(r"(\d+) not run", said)) == count
+    own, shorter = words.own_questions, words.shorter_runs
+    kinds = {"claims of papers": words.claims, "tests of the same claims": shorter,
+             "own questions": own}  # fmt: skip
+    for name, members_of in kinds.items():
+        count = len(members_of([Judgement(one, "not run") for one in findings]))
+        verdicts = re.search(f"{count} {name}[^,]*, ([^.]*)\\.", page)[1]
+        # Those written before the run, those written after it, and those that were changed.
+        assert sum(int(number) for number in re.findall(r"(\d+) not run", verdicts)) == count
     assert "| **not run** " in page
     (boards / "findings.toml").write_text("[[finding]]\n")
     failed = cli("leaderboard", "build", boards, "--no-parquet")

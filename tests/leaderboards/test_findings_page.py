@@ -29,12 +29,27 @@ def test_the_page_tells_what_limits_a_verdict_and_the_setting():
     assert "| setting" in page
 
 
-def test_the_page_counts_own_questions_apart():
-    claim, own = (finding(own_question=value, after_run=True) for value in (False, True))
+def test_the_page_counts_own_questions_and_shorter_runs_apart():
+    claim, own, shorter = (
+        finding(**{"after_run": True, name: True})
+        for name in ("after_run", "own_question", "shorter_run")
+    )
     page = findings_page([Judgement(own, "reproduced", 3.0), Judgement(claim, "reproduced", 1.7e-5),
-                          Judgement(claim, "contradicted", -0.14)], ABOUT)  # fmt: skip
-    assert "2 tests of 1 claim of papers, by criteria written after the run: 1 reproduced, " in page
+                          Judgement(shorter, "contradicted", -0.14)], ABOUT)  # fmt: skip
+    assert "1 claim of papers, by a criterion written after the run: 1 reproduced.\n" in page
+    assert "1 test of the same claims with less training, by a criterion " in page
     assert "1 own question, by a criterion written after the run: 1 holds." in page
-    claims, _, questions = page.partition("## Own questions")
+    claims, _, rest = page.partition("## The same claims with less training")
     assert "squared error 1.7e-5" in claims
+    less, _, questions = rest.partition("## Own questions")
+    assert "**contradicted\\***" in less
     assert "**holds\\***" in questions
+
+
+def test_the_page_tells_flaws_and_changed_criteria():
+    flawed = finding(flaw="The baseline is undertrained.", remark="One of many.")
+    changed = finding(changed="Until 2026-11-26 the bound was 1, and the verdict *in kind*.")
+    page = findings_page([Judgement(flawed, "not shown"), Judgement(changed, "reproduced")], ABOUT)
+    assert "*One of many. Flaw: The baseline is undertrained.*" in page
+    assert "**reproduced§**" in page
+    assert "written before the run: 1 not shown; by a criterion changed when the verdict" in page

@@ -8,7 +8,7 @@ from iclbench.leaderboards.site.gallery import _judged_first
 
 
 def judgement(record, after_run):
-    finding = SimpleNamespace(after_run=after_run)
+    finding = SimpleNamespace(after_run=after_run, changed="")
     return SimpleNamespace(finding=finding, records=(SimpleNamespace(id=record),))
 
 

@@ -78,3 +78,7 @@ def test_counts_say_how_many_criteria_were_written_after_the_run():
     assert words.summary([Judgement(own, "contradicted")] * 2) == (
         "by criteria written before the run: 2 do not hold"
     )
+    changed = finding(changed="The bound was 1.", after_run=True)
+    assert words.summary([Judgement(changed, "in kind")]) == (
+        "by a criterion changed when the verdict was known: 1 in kind"
+    )

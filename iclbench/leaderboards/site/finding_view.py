@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...console import counted
 from .. import verdict_words as words
 from ..descriptions import Descriptions
 from ..findings import Judgement
@@ -23,6 +24,7 @@ def finding_view(judgement: Judgement, about: Descriptions) -> View:
         "seeds": words.seeds(judgement),
         "setting": words.setting(judgement, about),
         "written": words.written(judgement),
+        "remarks": words.remarks(judgement.finding),
     }
 
 
@@ -32,11 +34,14 @@ def key_of(verdict: str) -> str:
 
 
 def summary(judgements: Sequence[Judgement]) -> View:
-    """The counts of the verdicts with their meanings, those on own questions apart."""
+    """The counts of the verdicts with their meanings, those on own questions apart.
+
+    A claim counts once, by the run with the most training.
+    """
     claims, questions = words.claims(judgements), words.own_questions(judgements)
     judged = [judgement for judgement in claims if judgement.verdict != "not run"]
     return {
-        "tests": words.tests(claims),
+        "claims": f"{counted(len(claims), 'claim')} of papers",
         "short": words.summary(judged),
         "verdicts": [
             {

@@ -22,6 +22,7 @@ from ..reading import Refused, sound_boards
 from ..row import Row
 from ..studies import Study, caption, studies
 from ..study_notes import StudyNotes, read_notes
+from ..verdict_words import when
 from .figure import View
 from .finding_view import finding_view, summary
 from .minus import with_minus
@@ -144,7 +145,7 @@ def _judged_first(figures: Sequence[View], judgements: Sequence[Judgement]) -> l
 
     def judged(figure: View) -> tuple[int, int]:
         known = [o for o in judgements if any(r.id in figure["values"] for r in o.records)]
-        return sum(not o.finding.after_run for o in known), len(known)
+        return sum(when(o.finding) == "before the run" for o in known), len(known)
 
     return sorted(figures, key=judged, reverse=True)
 

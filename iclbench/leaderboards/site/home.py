@@ -122,22 +122,20 @@ def findings(judgements: Sequence[Judgement], about: Descriptions) -> list[View]
     """The findings of papers to show first: of different verdicts and different studies.
 
     Claims of papers come before own questions, and criteria that were written before the run
-    before others. A claim that was tested several times has the first of its verdicts.
+    before others. A claim that was tested several times has the verdict of its longest training.
     """
 
     def order(judgement: Judgement) -> tuple[bool, bool, bool, int]:
         finding = judgement.finding
-        return (judgement.verdict == "not run", finding.own_question, finding.after_run,
+        return (judgement.verdict == "not run", finding.own_question,
+                words.when(finding) != "before the run",
                 _VERDICTS.index(judgement.verdict))  # fmt: skip
 
-    claims: dict[tuple[str, str], Judgement] = {}
-    for judgement in sorted(judgements, key=order):
-        finding = judgement.finding
-        claims.setdefault((finding.records, finding.claim), judgement)
+    longest = [judgement for judgement in judgements if not judgement.finding.shorter_run]
     seen: set[str] = set()
     first: list[Judgement] = []
     rest: list[Judgement] = []
-    for judgement in claims.values():
+    for judgement in sorted(longest, key=order):
         new = {judgement.verdict, judgement.finding.records}
         if seen & new:
             rest.append(judgement)
