@@ -19,8 +19,8 @@ from . import settings
 
 #: What a floor of each kind is; `none` is in `_without_floor`.
 _FLOORS = {
-    "exact": "The floor is the attainable error: the error of the exact answer to the rounded "
-    "prompt, rounded once to the dtype.",
+    "exact": "The floor is the attainable error: that of the exact answer to the rounded prompt, "
+    "rounded once to the dtype, or half a unit in the last place if that is larger.",
     "bayes": "The prompt does not determine the answer; the floor is the error of the best "
     "predictor.",
     "bound": "The floor is a bound that no model is expected to pass.",
