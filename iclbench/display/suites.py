@@ -8,11 +8,12 @@ from typing import Any
 
 from ..api.record import Record
 from ..api.suite import SuiteBoard
-from ..leaderboards.formats import parameters
+from ..leaderboards.formats import ONE_SEED, parameters
 from ..leaderboards.level import level_name, level_of
 from ..leaderboards.scale import Score
 from ..leaderboards.sizes import known_parameters
 from ..leaderboards.suite_score import SuiteRow, SuiteTable
+from .records import bounds_legend
 from .table import Cell, Column, Table
 
 Reasons = Mapping[tuple[str, str], str]
@@ -55,7 +56,7 @@ def overall_table(table: SuiteTable) -> Table:
     rows = [
         {
             "model": entry.label,
-            "score": _score(entry.mean),
+            "score": _score(entry.mean, entry.has_one_seed),
             "boards": f"{sum(s is not None for s in entry.scores.values())}/{count}",
             "origin": entry.origin,
             "track": entry.track,
@@ -64,7 +65,7 @@ def overall_table(table: SuiteTable) -> Table:
             "state": _state(*entry.records.values()),
             "low": entry.mean.low if entry.mean else None,
             "high": entry.mean.high if entry.mean else None,
-            **{name: _score(score) for name, score in entry.scores.items()},
+            **{n: _score(score, entry.is_one_seed(n)) for n, score in entry.scores.items()},
         }
         for entry in table.entries
     ]
@@ -81,7 +82,8 @@ def overall_table(table: SuiteTable) -> Table:
         Column("high", right=True, extra=True),
         *(Column(board.name, right=True, extra=True) for board in table.suite.boards),
     )
-    return Table(columns, rows)
+    notes = bounds_legend(ONE_SEED) if any(e.has_one_seed for e in table.entries) else ()
+    return Table(columns, rows, notes=notes)
 
 
 def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
@@ -90,7 +92,7 @@ def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
         record = entry.records.get(board.name)
         if record is not None:
             value = level_of(record).value
-            score = _score(entry.scores[board.name])
+            score = _score(entry.scores[board.name], entry.is_one_seed(board.name))
             rows.append({
                 "model": entry.label,
                 "score": score if score.text else Cell("unknown", None),
@@ -115,14 +117,14 @@ def _worst_last(row: Mapping[str, Any]) -> float:
     return math.inf if score is None else -score
 
 
-def _score(score: Score | None) -> Cell:
-    """The score with its interval; empty for None."""
+def _score(score: Score | None, one_seed: bool) -> Cell:
+    """The score with its interval, and the mark of a single seed; empty for None."""
     if score is None:
         return Cell("", None)
     text = _fixed(score.value)
     if score.low is not None and score.high is not None:
         text += f" ({_fixed(score.low)} … {_fixed(score.high)})"
-    return Cell(text, score.value)
+    return Cell(f"{text} {ONE_SEED}" if one_seed else text, score.value)
 
 
 def _fixed(value: float) -> str:

@@ -29,6 +29,7 @@ from .ranking import (
     ranked_values,
     ranks,
 )
+from .representative import is_one_training
 from .row import Row, bounds_of, worst
 
 #: Why a row has no rank.
@@ -145,11 +146,6 @@ def _unranked(record: Record, evaluated: HeldOut | None) -> str:
     if held_out.fails(record, evaluated):
         return HELD_OUT
     return ONE_SEED if is_one_training(record) else ""
-
-
-def is_one_training(record: Record) -> bool:
-    """Whether a record is of one trained seed, so that its differences are those of that seed."""
-    return record.spec.origin == "trained" and len(record.seeds) == 1
 
 
 def _chance(records: Sequence[Record], measured: Sequence[Measured]) -> np.ndarray | None:

@@ -14,6 +14,7 @@ from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite
 from .board_names import differing_arguments
+from .representative import is_one_training, weakness
 from .row import is_tuned, track_name
 from .scale import Scale, Score, suite_scale
 from .sizes import known_parameters
@@ -45,6 +46,15 @@ class SuiteRow:
         if count in {0, len(self.records)}:
             return "tuned" if count else "untuned"
         return f"tuned on {count}"
+
+    def is_one_seed(self, board: str) -> bool:
+        """Whether its record on the board has a single seed: no row with several is there."""
+        return board in self.records and is_one_training(self.records[board])
+
+    @property
+    def has_one_seed(self) -> bool:
+        """Whether any of its scores is of a single seed."""
+        return any(self.is_one_seed(name) for name, score in self.scores.items() if score)
 
     @property
     def parameters(self) -> tuple[int, int] | None:
@@ -150,18 +160,20 @@ def _arguments(entry: SuiteRow) -> dict[str, object]:
 
 
 def _representative(records: Sequence[Record]) -> Record:
-    """The record of an entry on a board: a tuned one first, then the best on *validation*.
+    """The record of an entry on a board: one with several seeds first, then a tuned one.
 
-    What is measured on the board's prompts chooses nothing.
+    Of these, it is the best on *validation*: what is measured on the board's prompts chooses
+    nothing.
     """
 
-    def key(record: Record) -> tuple[bool, bool, float, str]:
+    def key(record: Record) -> tuple[int, bool, bool, float, str]:
         last = _last_validation(record)
         known = [value for value in last if value is not None]
         if not known or len(known) < len(last):
-            return not is_tuned(record), True, 0.0, record.id
+            return weakness(record), not is_tuned(record), True, 0.0, record.id
         sign = 1.0 if record.ranking.better_score == "lower" else -1.0
-        return not is_tuned(record), False, sign * sum(known) / len(known), record.id
+        mean = sign * sum(known) / len(known)
+        return weakness(record), not is_tuned(record), False, mean, record.id
 
     return min(records, key=key)
 
