@@ -23,6 +23,7 @@ from ..runs.store import RecordStore, read_record
 from ..runs.tuned import tuning_path
 from ..runs.verify import verify
 from . import formats
+from .argument_numbers import FOLLOWS, require_few_numbers
 from .board import comparable
 from .copied_weights import published_of_task, require_own_weights
 from .escaping import markdown
@@ -33,8 +34,6 @@ from .row import Row
 
 #: The most bytes of weights that are published.
 LARGEST_WEIGHTS = 8_000_000
-#: Origins whose numbers follow from the run alone.
-FOLLOWS = frozenset({"solver", "constructed"})
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Submission:
 def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submission:
     """Validate and verify one record; raises UsageError with the reason if it is refused.
 
-    Its files must be sound and small enough, every fact that can be computed must hold, and it must
+    Its files must be sound and small enough, its arguments no data, every fact that can be computed must hold, and it must
     not replace a published row or have its weights.
     """
     record = read_record(path)
@@ -61,6 +60,7 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
             f"{path}: its proof says retrained; only `iclbench verify --retrain --write` on the "
             "published record may write that. Submit the record as the run left it"
         )
+    require_few_numbers(record)
     _require_files(path, record)
     new = _require_new(path, record, store)
     checks = verify(path, device_name)
