@@ -29,11 +29,12 @@ from .ranking import (
     ranked_values,
     ranks,
 )
-from .representative import is_one_training
+from .representative import is_one_training, starts_from_given
 from .row import Row, bounds_of, worst
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE, HELD_OUT = "one seed", "reference", "held out"
+GIVEN = "given weights"
 
 #: A row is at chance if its difference from chance surely is at most so many digits, or this share
 #: of the mean at chance.
@@ -145,6 +146,8 @@ def _unranked(record: Record, evaluated: HeldOut | None) -> str:
         return REFERENCE
     if held_out.fails(record, evaluated):
         return HELD_OUT
+    if starts_from_given(record):
+        return GIVEN
     return ONE_SEED if is_one_training(record) else ""
 
 

@@ -1,9 +1,9 @@
 """The overview: every model's best row on every task, for each dtype and origin of weights.
 
-Rows with several seeds come before those with one, see `representative.py`. Of these, a row in the
-track of most of a board's models comes before one in another track. A task may have several boards,
-of other settings or numbers of prompts. One of them stands for it, here and on the site's first
-page.
+Rows that have a rank come before those with one seed or given weights, see `representative.py`. Of
+these, a row in the track of most of a board's models comes before one in another track. A task may
+have several boards, of other settings or numbers of prompts. One of them stands for it, here and on
+the site's first page.
 """
 
 from __future__ import annotations

@@ -36,10 +36,11 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
         "Each column is one board of its task: the board with a training budget if there is one, "
         "otherwise the one with the most models. Its setting is listed below the table; a task's "
         "page has all boards and ranks each track separately. Each cell shows the model's best "
-        "row on that board. A row with several seeds comes before one with a single seed, and a "
-        "row in the track of most of the board's models before others: the cell names another "
-        "track. It is the mean digits of the error, the digits of the mean error if errors have no "
-        f"floor, otherwise the mean of the metric. {formats.DIGITS}",
+        "row on that board. A row from random weights comes before one from given weights, one "
+        "with several seeds before one with a single seed, and one in the track of most of the "
+        "board's models before others: the cell names another track. It is the mean digits of the "
+        "error, the digits of the mean error if errors have no floor, otherwise the mean of the "
+        f"metric. {formats.DIGITS}",
         "The first line is the floor: the *attainable* error is the error of the exact answer to "
         "the rounded prompt, rounded once to the dtype; a *target* is a reference that models can "
         "pass. **Bold** results are at the floor: their median and 99th percentile are at most one "

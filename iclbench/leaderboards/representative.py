@@ -1,7 +1,8 @@
 """Which rows may represent their model, in an overview, a plot, a suite or on a scale.
 
 A row that has no rank for a reason of its training comes after those that have one, whatever their
-scores. Else the best of many trainings with one seed would stand for the model.
+scores. Else the best of many trainings with one seed would stand for the model, or weights that
+were given and hardly trained.
 """
 
 from __future__ import annotations
@@ -17,9 +18,17 @@ def is_one_training(record: Record) -> bool:
     return record.spec.origin == "trained" and len(record.seeds) == 1
 
 
+def starts_from_given(record: Record) -> bool:
+    """Whether the training started from the weights of a construction or a file."""
+    return record.spec.origin == "trained" and record.spec.init is not None
+
+
 def weakness(record: Record) -> int:
-    """How weakly a record represents its model: 0 for several seeds and origins without seeds."""
-    return int(is_one_training(record))
+    """How weakly a record represents its model: 0 for weights that were not trained.
+
+    Also for several seeds from random weights; more for a single one, and most for given weights.
+    """
+    return 2 * starts_from_given(record) + is_one_training(record)
 
 
 def _model_of(row: Row) -> Hashable:

@@ -51,8 +51,8 @@ class Submission:
 def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submission:
     """Validate and verify one record; raises UsageError with the reason if it is refused.
 
-    Its files must be sound and small enough, its arguments no data, every fact that can be computed must hold, and it must
-    not replace a published row or have its weights.
+    Its files must be sound and small enough, its arguments few, every fact that can be computed
+    must hold, and it must not replace a published row or have its weights.
     """
     record = read_record(path)
     if record.proof is not None and record.proof.kind == "retrained":

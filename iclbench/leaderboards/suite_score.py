@@ -14,7 +14,7 @@ from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite
 from .board_names import differing_arguments
-from .representative import is_one_training, weakness
+from .representative import is_one_training, starts_from_given, weakness
 from .row import is_tuned, track_name
 from .scale import Scale, Score, suite_scale
 from .sizes import known_parameters
@@ -66,7 +66,10 @@ class SuiteRow:
 
 @dataclass(frozen=True)
 class SuiteTable:
-    """The entries of a suite: trained ones first, those on most boards, then by their mean."""
+    """The entries of a suite: trained ones first, those on most boards, then by their mean.
+
+    Those that were trained from given weights come after the other trained ones.
+    """
 
     suite: Suite
     scales: dict[str, Scale]
@@ -133,6 +136,7 @@ def _entry(by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale]) ->
     first = next(iter(records.values()))
     spec = first.spec
     weights = f" {spec.weights}" if spec.origin == "constructed" else ""
+    weights += " init=given" if starts_from_given(first) else ""
     known = [score for score in scores.values() if score is not None]
     mean = mean_score(known) if len(known) >= LEAST_PART * len(scales) else None
     return SuiteRow(spec.model + weights, spec.origin, track_name(first), records, scores, mean)
@@ -149,10 +153,10 @@ def _with_arguments(entries: Sequence[SuiteRow]) -> list[SuiteRow]:
 
 
 def _arguments(entry: SuiteRow) -> dict[str, object]:
-    """What an entry's formula consists of; of a training, what it started from."""
+    """What an entry's formula consists of; nothing of a training."""
     spec = next(iter(entry.records.values())).spec
     if spec.origin == "trained":
-        return {"init": "given" if spec.init else "random"}
+        return {}
     if spec.origin == "constructed":
         return spec.weights_args
     digest = spec.checkpoint_digest
@@ -186,10 +190,12 @@ def _last_validation(record: Record) -> list[float | None]:
     return [seed[-1] for seed in curve.mean if seed]
 
 
-def _order(entry: SuiteRow) -> tuple[bool, int, float, str]:
+def _order(entry: SuiteRow) -> tuple[bool, bool, int, float, str]:
+    first = next(iter(entry.records.values()))
     done = sum(score is not None for score in entry.scores.values())
     return (
         entry.origin != "trained",
+        starts_from_given(first),
         -done,
         -entry.mean.value if entry.mean else math.inf,
         entry.label,

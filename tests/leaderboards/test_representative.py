@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from iclbench import run
@@ -11,7 +13,7 @@ from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.level import level_of
 from iclbench.leaderboards.overview import overviews
 from iclbench.leaderboards.overview_page import overview_page
-from iclbench.leaderboards.representative import is_one_training, representing
+from iclbench.leaderboards.representative import is_one_training, representing, weakness
 from iclbench.leaderboards.row import Row
 from iclbench.leaderboards.scale import board_scale
 from iclbench.leaderboards.site.dotplot import board_dots
@@ -62,6 +64,22 @@ def test_several_seeds_come_before_one(board, rows):
 
 def test_another_subject_may_be_represented(rows):
     assert representing(rows, lambda row: row.record.id) == list(rows)
+
+
+def test_random_weights_come_before_given_ones(board, rows):
+    def given(row):
+        spec = row.record.spec.model_copy(update={"init": "gd-causal"})
+        return replace(row, record=row.record.model_copy(update={"spec": spec}))
+
+    single, several = rows
+    assert weakness(several.record) < weakness(single.record)
+    assert weakness(single.record) < weakness(given(several).record)
+    assert weakness(given(several).record) < weakness(given(single).record)
+    assert representing([given(several), single]) == [single]
+    view = trained_view(Board((given(single), several), board.floor))
+    assert list(view.best.values()) == [several]
+    solver = next(row for row in board.rows if not row.is_trained)
+    assert weakness(solver.record) == 0
 
 
 def test_a_row_of_one_seed_that_stands_alone_says_so(board, rows):

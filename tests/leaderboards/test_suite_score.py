@@ -254,10 +254,13 @@ def test_a_training_that_lost_a_seed_is_not_chosen(records):
 
 def test_a_training_from_given_weights_is_an_entry_of_its_own(records):
     first, second = (r for r in records["regression"]["all"] if r.spec.model == "baseconv")
-    spec = second.spec.model_copy(update={"init": "given.safetensors"})
-    second = second.model_copy(update={"spec": spec})
-    labels = {entry.label for entry in trained_entries(records, first, second)}
-    assert labels == {"baseconv init=random", "baseconv init=given"}
+    # It comes after the others, whatever its score.
+    for chosen, other in ((first, second), (second, first)):
+        spec = chosen.spec.model_copy(update={"init": "given.safetensors"})
+        given = chosen.model_copy(update={"spec": spec})
+        labels = [entry.label for entry in trained_entries(records, given, other)]
+        assert labels == ["baseconv", "baseconv init=given"]
+        assert [e.label for e in trained_entries(records, given)] == ["baseconv init=given"]
 
 
 def test_a_value_that_is_not_finite_scores_0_without_an_interval(records):
