@@ -22,6 +22,20 @@ Reasons = Mapping[tuple[str, str], str]
 STATE = "bytes/layer"
 
 
+_OVERALL = (
+    Column("model", fit="shorten"),
+    Column("score", right=True),
+    Column("boards", right=True),
+    Column("origin", importance=2),
+    Column("track", importance=1),
+    Column("tuned", importance=3),
+    Column("parameters", right=True, importance=4),
+    Column("state", right=True, importance=5, label=STATE),
+    Column("low", right=True, extra=True),
+    Column("high", right=True, extra=True),
+)
+
+
 def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str | Table]:
     """Each entry's mean, then every board.
 
@@ -65,25 +79,21 @@ def overall_table(table: SuiteTable) -> Table:
             "state": _state(*entry.records.values()),
             "low": entry.mean.low if entry.mean else None,
             "high": entry.mean.high if entry.mean else None,
-            **{n: _score(score, entry.is_one_seed(n)) for n, score in entry.scores.items()},
+            **{
+                _column(name): _score(score, entry.is_one_seed(name))
+                for name, score in entry.scores.items()
+            },
         }
         for entry in table.entries
     ]
-    columns = (
-        Column("model", fit="shorten"),
-        Column("score", right=True),
-        Column("boards", right=True),
-        Column("origin", importance=2),
-        Column("track", importance=1),
-        Column("tuned", importance=3),
-        Column("parameters", right=True, importance=4),
-        Column("state", right=True, importance=5, label=STATE),
-        Column("low", right=True, extra=True),
-        Column("high", right=True, extra=True),
-        *(Column(board.name, right=True, extra=True) for board in table.suite.boards),
-    )
+    of_boards = (Column(_column(b.name), right=True, extra=True) for b in table.suite.boards)
     notes = bounds_legend(ONE_SEED) if any(e.has_one_seed for e in table.entries) else ()
-    return Table(columns, rows, notes=notes)
+    return Table((*_OVERALL, *of_boards), rows, notes=notes)
+
+
+def _column(board: str) -> str:
+    """The name of a board's column; no board's name has a colon."""
+    return f"board:{board}" if board in {column.name for column in _OVERALL} else board
 
 
 def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
