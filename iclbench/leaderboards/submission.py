@@ -25,7 +25,7 @@ from ..runs.verify import verify
 from . import formats
 from .argument_numbers import FOLLOWS, require_few_numbers
 from .board import comparable
-from .copied_weights import published_of_task, require_own_weights
+from .copied_weights import published_of_task, require_own_formula, require_own_weights
 from .escaping import markdown
 from .groups import rows_of
 from .labels import labels_of
@@ -70,7 +70,9 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
             f"{path}: {len(failing)} of {len(checks)} facts do not hold; {failing[0].difference}"
         )
     if new:
-        require_own_weights(path, record, published_of_task(record, store))
+        published = list(published_of_task(record, store))
+        require_own_formula(path, record, published)
+        require_own_weights(path, record, published)
     (row,) = rows_of({record.id: path}, [record])
     return Submission(path, record, row, tuple(checks), device_name, new)
 
@@ -92,7 +94,9 @@ def examine_all(
             other = ids.setdefault(submission.record.id, path)
             if other != path:
                 raise UsageError(f"{path}: same run as {other}")
-            require_own_weights(path, submission.record, [(s.path, s.record) for s in accepted])
+            earlier = [(s.path, s.record) for s in accepted]
+            require_own_formula(path, submission.record, earlier)
+            require_own_weights(path, submission.record, earlier)
         except PLUGIN_FAILURES as error:
             refused.append(problem_with(path, error))
         else:
