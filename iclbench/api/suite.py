@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from .config import Config, parse_config
 from .errors import UsageError, unknown
+from .names import MOST_NAME, content_problem, visible
 from .spec import RunSpec
 
 #: Fields of a run that belong to the model: a suite doesn't set them.
@@ -17,6 +18,9 @@ OF_MODEL = frozenset(
 )
 #: Fields of a run that define the prompts of a board: whoever runs a suite can't change them.
 OF_BOARD = frozenset({"task", "task_args", "dtype", "eval_prompts", "eval_seed"})
+
+#: The most characters of a suite's summary.
+MOST_SUMMARY = 500
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -57,8 +61,21 @@ class Suite(Config):
 
     @model_validator(mode="after")
     def _boards_are_valid(self) -> Suite:
+        # First of all: the messages below show texts of the file, and so do terminals and pages.
+        problem = content_problem(dict(self))
+        if problem is not None:
+            raise ValueError(problem)
+        if len(self.summary) > MOST_SUMMARY:
+            raise ValueError(
+                f"summary: a text of {len(self.summary):,} characters; at most {MOST_SUMMARY} are "
+                "allowed"
+            )
         names = [self.name, *(board.name for board in self.boards)]
         for name in names:
+            if len(name) > MOST_NAME:
+                raise ValueError(
+                    f"a name of {len(name):,} characters; at most {MOST_NAME} are allowed"
+                )
             if _NAME.fullmatch(name) is None:
                 raise ValueError(f"{name!r} is not a name: use lower-case words joined by hyphens")
         for name in names[1:]:
@@ -74,7 +91,7 @@ class Suite(Config):
     def _parsed(self, content: dict[str, Any]) -> SuiteBoard:
         merged = {**self.defaults, **content}
         about = {key: merged.pop(key) for key in ("name", "chance", "reference") if key in merged}
-        label = f"board {about.get('name', '?')}"
+        label = f"board {visible(str(about.get('name', '?')), MOST_NAME)}"
         for key in merged:
             known = [name for name in RunSpec.model_fields if name not in OF_MODEL]
             if key not in known:

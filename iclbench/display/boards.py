@@ -14,6 +14,7 @@ from ..leaderboards.board_names import board_names
 from ..leaderboards.floor import Floor, floor_of
 from ..leaderboards.labels import labels_of
 from ..leaderboards.page_parts import held_out_legend
+from ..leaderboards.representative import is_one_training, weakness
 from ..leaderboards.row import Row
 from ..leaderboards.sizes import known_parameters
 from .latex import comment
@@ -210,7 +211,8 @@ def overview_table(groups: Sequence[Sequence[Record]], credible: Container[str])
     """One line per board: its best trained row beside the best of all and the floor.
 
     `groups` are the records of each board: what is shown follows from their statistics alone. The
-    best ones are among those with a `credible` id, which held-out prompts do not contradict.
+    best ones are among those with a `credible` id, which held-out prompts do not contradict; one
+    with a single seed comes last, and has a mark.
     """
     names = board_names([records[0] for records in groups])
     lines = [_overview_line(n, r, credible) for n, r in zip(names, groups, strict=True)]
@@ -224,7 +226,8 @@ def overview_table(groups: Sequence[Sequence[Record]], credible: Container[str])
         Column("floor", right=True),
         Column("metric", importance=4),
     )
-    return Table(columns, lines)
+    marks = "".join(line["score"].text for line in lines)
+    return Table(columns, lines, notes=bounds_legend(marks))
 
 
 def _overview_line(name: str, records: Sequence[Record], credible: Container[str]) -> Line:
@@ -240,8 +243,11 @@ def _overview_line(name: str, records: Sequence[Record], credible: Container[str
         ]
         if not candidates:
             return "", Cell("", None)
-        record, label = max(candidates, key=lambda pair: ranking.goodness(pair[0].score))
-        return label, Cell(formats.score(record.score, ranking), record.score)
+        record, label = max(
+            candidates, key=lambda pair: (-weakness(pair[0]), ranking.goodness(pair[0].score))
+        )
+        mark = f" {formats.ONE_SEED}" if is_one_training(record) else ""
+        return label, Cell(formats.score(record.score, ranking) + mark, record.score)
 
     trained, score = best(True)
     other, other_score = best(False)

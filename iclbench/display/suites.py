@@ -8,17 +8,32 @@ from typing import Any
 
 from ..api.record import Record
 from ..api.suite import SuiteBoard
-from ..leaderboards.formats import parameters
+from ..leaderboards.formats import ONE_SEED, parameters
 from ..leaderboards.level import level_name, level_of
 from ..leaderboards.scale import Score
 from ..leaderboards.sizes import known_parameters
 from ..leaderboards.suite_score import SuiteRow, SuiteTable
+from .records import bounds_legend
 from .table import Cell, Column, Table
 
 Reasons = Mapping[tuple[str, str], str]
 
 #: What stands above the size of a layer's state after a prompt.
 STATE = "bytes/layer"
+
+
+_OVERALL = (
+    Column("model", fit="shorten"),
+    Column("score", right=True),
+    Column("boards", right=True),
+    Column("origin", importance=2),
+    Column("track", importance=1),
+    Column("tuned", importance=3),
+    Column("parameters", right=True, importance=4),
+    Column("state", right=True, importance=5, label=STATE),
+    Column("low", right=True, extra=True),
+    Column("high", right=True, extra=True),
+)
 
 
 def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str | Table]:
@@ -55,7 +70,7 @@ def overall_table(table: SuiteTable) -> Table:
     rows = [
         {
             "model": entry.label,
-            "score": _score(entry.mean),
+            "score": _score(entry.mean, entry.has_one_seed),
             "boards": f"{sum(s is not None for s in entry.scores.values())}/{count}",
             "origin": entry.origin,
             "track": entry.track,
@@ -64,24 +79,21 @@ def overall_table(table: SuiteTable) -> Table:
             "state": _state(*entry.records.values()),
             "low": entry.mean.low if entry.mean else None,
             "high": entry.mean.high if entry.mean else None,
-            **{name: _score(score) for name, score in entry.scores.items()},
+            **{
+                _column(name): _score(score, entry.is_one_seed(name))
+                for name, score in entry.scores.items()
+            },
         }
         for entry in table.entries
     ]
-    columns = (
-        Column("model", fit="shorten"),
-        Column("score", right=True),
-        Column("boards", right=True),
-        Column("origin", importance=2),
-        Column("track", importance=1),
-        Column("tuned", importance=3),
-        Column("parameters", right=True, importance=4),
-        Column("state", right=True, importance=5, label=STATE),
-        Column("low", right=True, extra=True),
-        Column("high", right=True, extra=True),
-        *(Column(board.name, right=True, extra=True) for board in table.suite.boards),
-    )
-    return Table(columns, rows)
+    of_boards = (Column(_column(b.name), right=True, extra=True) for b in table.suite.boards)
+    notes = bounds_legend(ONE_SEED) if any(e.has_one_seed for e in table.entries) else ()
+    return Table((*_OVERALL, *of_boards), rows, notes=notes)
+
+
+def _column(board: str) -> str:
+    """The name of a board's column; no board's name has a colon."""
+    return f"board:{board}" if board in {column.name for column in _OVERALL} else board
 
 
 def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
@@ -90,7 +102,7 @@ def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
         record = entry.records.get(board.name)
         if record is not None:
             value = level_of(record).value
-            score = _score(entry.scores[board.name])
+            score = _score(entry.scores[board.name], entry.is_one_seed(board.name))
             rows.append({
                 "model": entry.label,
                 "score": score if score.text else Cell("unknown", None),
@@ -115,14 +127,14 @@ def _worst_last(row: Mapping[str, Any]) -> float:
     return math.inf if score is None else -score
 
 
-def _score(score: Score | None) -> Cell:
-    """The score with its interval; empty for None."""
+def _score(score: Score | None, one_seed: bool) -> Cell:
+    """The score with its interval, and the mark of a single seed; empty for None."""
     if score is None:
         return Cell("", None)
     text = _fixed(score.value)
     if score.low is not None and score.high is not None:
         text += f" ({_fixed(score.low)} … {_fixed(score.high)})"
-    return Cell(text, score.value)
+    return Cell(f"{text} {ONE_SEED}" if one_seed else text, score.value)
 
 
 def _fixed(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Weights that were published before: a second row of them would claim another's training."""
+"""Weights or formulas that were published before: a second row would claim to be another."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ..runs.weights_facts import (
     is_construction,
     trained_models,
 )
+from .argument_numbers import FOLLOWS
 from .board import comparable_facts
 
 
@@ -34,6 +35,24 @@ def require_own_weights(path: Path, record: Record, others: Iterable[tuple[Path,
         known = _trained(other_path, other)
         if any(are_copies(model, copy) for model in own for copy in known):
             raise RecordError(f"{path}: its weights are those of {other_path}")
+
+
+def require_own_formula(path: Path, record: Record, others: Iterable[tuple[Path, Record]]) -> None:
+    """Raise RecordError for a solver or construction that differs from another in metrics alone.
+
+    On a board, such rows could not be told apart.
+    """
+    if record.spec.origin not in FOLLOWS:
+        return
+    formula = _without_metrics(record)
+    for other_path, other in others:
+        if other.id != record.id and _without_metrics(other) == formula:
+            raise RecordError(f"{path}: it differs from {other_path} only in its metrics")
+
+
+def _without_metrics(record: Record) -> str:
+    """The id that the record would have without further metrics."""
+    return record.spec.model_copy(update={"metrics": ()}).id
 
 
 def _has_own_weights(record: Record) -> bool:

@@ -29,10 +29,12 @@ from .ranking import (
     ranked_values,
     ranks,
 )
+from .representative import is_one_training, starts_from_given
 from .row import Row, bounds_of, worst
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE, HELD_OUT = "one seed", "reference", "held out"
+GIVEN = "given weights"
 
 #: A row is at chance if its difference from chance surely is at most so many digits, or this share
 #: of the mean at chance.
@@ -144,12 +146,9 @@ def _unranked(record: Record, evaluated: HeldOut | None) -> str:
         return REFERENCE
     if held_out.fails(record, evaluated):
         return HELD_OUT
+    if starts_from_given(record):
+        return GIVEN
     return ONE_SEED if is_one_training(record) else ""
-
-
-def is_one_training(record: Record) -> bool:
-    """Whether a record is of one trained seed, so that its differences are those of that seed."""
-    return record.spec.origin == "trained" and len(record.seeds) == 1
 
 
 def _chance(records: Sequence[Record], measured: Sequence[Measured]) -> np.ndarray | None:

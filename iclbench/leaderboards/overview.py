@@ -1,8 +1,9 @@
 """The overview: every model's best row on every task, for each dtype and origin of weights.
 
-A row in the track of most of a board's models comes before one in another track. A task may have
-several boards, of other settings or numbers of prompts. One of them stands for it, here and on the
-site's first page.
+Rows that have a rank come before those with one seed or given weights, see `representative.py`. Of
+these, a row in the track of most of a board's models comes before one in another track. A task may
+have several boards, of other settings or numbers of prompts. One of them stands for it, here and on
+the site's first page.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .board import Board
+from .representative import representing
 from .row import Row, credible
 
 
@@ -31,7 +33,7 @@ class Overview:
     boards: tuple[Board, ...]
     #: In the order of names.
     models: tuple[str, ...]
-    #: (title, model) → the model's best row, in the track of most rows if it has one there
+    #: (title, model) → the row that stands for the model
     best: dict[tuple[str, str], Row]
 
 
@@ -51,7 +53,8 @@ def _overview(boards: Sequence[Board], dtype: str, origin: str) -> Overview:
         # Who trained for longer is not compared with who trained for less.
         track = standing.board.tracks[0] if origin == "trained" else ""
         # The first of equal rows represents the model.
-        for row in sorted(standing.rows, key=lambda row: (row.track != track, -row.goodness)):
+        rows_of_models = representing(standing.rows)
+        for row in sorted(rows_of_models, key=lambda row: (row.track != track, -row.goodness)):
             best.setdefault((title, row.record.spec.model), row)
     models = tuple(sorted({model for _, model in best}))
     return Overview(dtype, origin, tuple(chosen[t].board for t in sorted(chosen)), models, best)

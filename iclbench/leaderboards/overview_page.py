@@ -13,6 +13,7 @@ from .escaping import markdown
 from .level import has_digits_level, level_name, level_of
 from .overview import Overview, overviews
 from .page_parts import GENERATED, evaluation_in_words, table_of
+from .representative import is_one_training
 from .row import Row
 
 #: The marks of what a row says of chance, see `Row.chance`.
@@ -35,16 +36,19 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
         "Each column is one board of its task: the board with a training budget if there is one, "
         "otherwise the one with the most models. Its setting is listed below the table; a task's "
         "page has all boards and ranks each track separately. Each cell shows the model's best "
-        "row on that board, in the track of most of its models if it has one there: the mean "
-        "digits of its error, the digits of its mean error if errors have no floor, otherwise the "
-        f"mean of the metric. {formats.DIGITS} A cell names its track if it is another.",
+        "row on that board. A row from random weights comes before one from given weights, one "
+        "with several seeds before one with a single seed, and one in the track of most of the "
+        "board's models before others: the cell names another track. It is the mean digits of the "
+        "error, the digits of the mean error if errors have no floor, otherwise the mean of the "
+        f"metric. {formats.DIGITS}",
         "The first line is the floor: the *attainable* error is the error of the exact answer to "
         "the rounded prompt, rounded once to the dtype; a *target* is a reference that models can "
         "pass. **Bold** results are at the floor: their median and 99th percentile are at most one "
         "digit worse. *chance* marks models that ignore the examples. Other marks: "
         f"{'; '.join(f'{mark} {text}' for text, mark in MARKS.items())}; {OFF_BUDGET} used over "
         f"{100 * formats.NEAR_BUDGET:.0f}% more or less than its budget; {formats.RANGE} seeds "
-        f"that differ too much for a meaningful mean; {formats.UNTUNED} not tuned.",
+        f"that differ too much for a meaningful mean; {formats.ONE_SEED} one seed: the model has "
+        f"no row with several; {formats.UNTUNED} not tuned.",
         "To measure every row again, run `iclbench verify records` in this folder; some rows need "
         "an extra of iclbench, which the command names. All rows are in "
         f"{tables}. [Precision](precision.md) compares digits with the floor's and shows how many "
@@ -113,7 +117,8 @@ def _overview_cell(row: Row, board: Board) -> str:
     text = _level(row.record, level_of(row.record).value)
     mark = formats.UNTUNED if formats.mark(row) == formats.UNTUNED else ""
     spread = formats.RANGE if row.bounds.kind == "range over seeds" else ""
-    parts = [mark, f"**{text}**" if row.at_floor else text, spread]
+    one_seed = formats.ONE_SEED if is_one_training(row.record) else ""
+    parts = [mark, f"**{text}**" if row.at_floor else text, spread, one_seed]
     parts += [MARKS.get(row.chance, ""), OFF_BUDGET if formats.used(row) else ""]
     track = f"track {row.track}" if row.is_trained and row.track != board.tracks[0] else ""
     notes = [

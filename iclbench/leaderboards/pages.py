@@ -26,8 +26,9 @@ def task_page(task: str, boards: Sequence[Board], cited: Sequence[Cited] = ()) -
         f"{GENERATED}\n\n# {task}",
         f"[All tasks](../README.md) · [Stale rows](../stale.md) · {LEGEND}",
         "Trained rows of one track are ranked together. A rank such as `3–5` is the range of "
-        "ranks that paired tests of all these rows allow; a single trained seed, or a row that is "
-        "significantly worse on held-out prompts, has no rank. The other rows, below them, are for "
+        "ranks that paired tests of all these rows allow; a single trained seed, a training that "
+        "starts from given weights, or a row that is significantly worse on held-out prompts has "
+        "no rank. The other rows, below them, are for "
         "reference and sorted by the same statistic. "
         f"{formats.DIGITS} *95% interval* is for the ranking statistic: {formats.BOUNDS_LEGEND}. "
         "*1% worst* is the metric's 99th percentile, or its 1st if higher is better. *Vs. row "

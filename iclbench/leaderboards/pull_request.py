@@ -27,6 +27,7 @@ from ..runs.objects import FOLDER
 from ..runs.store import is_record_name, read_record
 from ..runs.tuned import FOLDER as TUNINGS_FOLDER
 from ..runs.tuned import tuning_path
+from .argument_numbers import require_few_numbers
 from .reading import sound_records
 
 #: The folders of records: those of leaderboards, and one folder for each study.
@@ -194,6 +195,7 @@ def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
                 raise RecordError(f"the record of this run is {record.file}")
             named |= {path.parents[1] / reference.name for reference in record.files()}
             _require_shipped_data(record)
+            require_few_numbers(record)
             if record.proof is not None and record.proof.kind == "retrained":
                 raise RecordError("its proof of training again is not of the board's side")
             if record.tuning is not None:

@@ -23,8 +23,9 @@ from ..runs.store import RecordStore, read_record
 from ..runs.tuned import tuning_path
 from ..runs.verify import verify
 from . import formats
+from .argument_numbers import FOLLOWS, require_few_numbers
 from .board import comparable
-from .copied_weights import published_of_task, require_own_weights
+from .copied_weights import published_of_task, require_own_formula, require_own_weights
 from .escaping import markdown
 from .groups import rows_of
 from .labels import labels_of
@@ -33,8 +34,6 @@ from .row import Row
 
 #: The most bytes of weights that are published.
 LARGEST_WEIGHTS = 8_000_000
-#: Origins whose numbers follow from the run alone.
-FOLLOWS = frozenset({"solver", "constructed"})
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,8 @@ class Submission:
 def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submission:
     """Validate and verify one record; raises UsageError with the reason if it is refused.
 
-    Its files must be sound and small enough, every fact that can be computed must hold, and it must
-    not replace a published row or have its weights.
+    Its files must be sound and small enough, its arguments few, every fact that can be computed
+    must hold, and it must not replace a published row or have its weights.
     """
     record = read_record(path)
     if record.proof is not None and record.proof.kind == "retrained":
@@ -61,6 +60,7 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
             f"{path}: its proof says retrained; only `iclbench verify --retrain --write` on the "
             "published record may write that. Submit the record as the run left it"
         )
+    require_few_numbers(record)
     _require_files(path, record)
     new = _require_new(path, record, store)
     checks = verify(path, device_name)
@@ -70,7 +70,9 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
             f"{path}: {len(failing)} of {len(checks)} facts do not hold; {failing[0].difference}"
         )
     if new:
-        require_own_weights(path, record, published_of_task(record, store))
+        published = list(published_of_task(record, store))
+        require_own_formula(path, record, published)
+        require_own_weights(path, record, published)
     (row,) = rows_of({record.id: path}, [record])
     return Submission(path, record, row, tuple(checks), device_name, new)
 
@@ -92,7 +94,9 @@ def examine_all(
             other = ids.setdefault(submission.record.id, path)
             if other != path:
                 raise UsageError(f"{path}: same run as {other}")
-            require_own_weights(path, submission.record, [(s.path, s.record) for s in accepted])
+            earlier = [(s.path, s.record) for s in accepted]
+            require_own_formula(path, submission.record, earlier)
+            require_own_weights(path, submission.record, earlier)
         except PLUGIN_FAILURES as error:
             refused.append(problem_with(path, error))
         else:

@@ -14,6 +14,7 @@ from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite
 from .board_names import differing_arguments
+from .representative import is_one_training, starts_from_given, weakness
 from .row import is_tuned, track_name
 from .scale import Scale, Score, suite_scale
 from .sizes import known_parameters
@@ -46,6 +47,15 @@ class SuiteRow:
             return "tuned" if count else "untuned"
         return f"tuned on {count}"
 
+    def is_one_seed(self, board: str) -> bool:
+        """Whether its record on the board has a single seed: no row with several is there."""
+        return board in self.records and is_one_training(self.records[board])
+
+    @property
+    def has_one_seed(self) -> bool:
+        """Whether any of its scores is of a single seed."""
+        return any(self.is_one_seed(name) for name, score in self.scores.items() if score)
+
     @property
     def parameters(self) -> tuple[int, int] | None:
         """The fewest and the most parameters on a board; None where they are unknown."""
@@ -56,7 +66,10 @@ class SuiteRow:
 
 @dataclass(frozen=True)
 class SuiteTable:
-    """The entries of a suite: trained ones first, those on most boards, then by their mean."""
+    """The entries of a suite: trained ones first, those on most boards, then by their mean.
+
+    Those that were trained from given weights come after the other trained ones.
+    """
 
     suite: Suite
     scales: dict[str, Scale]
@@ -123,6 +136,7 @@ def _entry(by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale]) ->
     first = next(iter(records.values()))
     spec = first.spec
     weights = f" {spec.weights}" if spec.origin == "constructed" else ""
+    weights += " init=given" if starts_from_given(first) else ""
     known = [score for score in scores.values() if score is not None]
     mean = mean_score(known) if len(known) >= LEAST_PART * len(scales) else None
     return SuiteRow(spec.model + weights, spec.origin, track_name(first), records, scores, mean)
@@ -139,10 +153,10 @@ def _with_arguments(entries: Sequence[SuiteRow]) -> list[SuiteRow]:
 
 
 def _arguments(entry: SuiteRow) -> dict[str, object]:
-    """What an entry's formula consists of; of a training, what it started from."""
+    """What an entry's formula consists of; nothing of a training."""
     spec = next(iter(entry.records.values())).spec
     if spec.origin == "trained":
-        return {"init": "given" if spec.init else "random"}
+        return {}
     if spec.origin == "constructed":
         return spec.weights_args
     digest = spec.checkpoint_digest
@@ -150,18 +164,20 @@ def _arguments(entry: SuiteRow) -> dict[str, object]:
 
 
 def _representative(records: Sequence[Record]) -> Record:
-    """The record of an entry on a board: a tuned one first, then the best on *validation*.
+    """The record of an entry on a board: one with several seeds first, then a tuned one.
 
-    What is measured on the board's prompts chooses nothing.
+    Of these, it is the best on *validation*: what is measured on the board's prompts chooses
+    nothing.
     """
 
-    def key(record: Record) -> tuple[bool, bool, float, str]:
+    def key(record: Record) -> tuple[int, bool, bool, float, str]:
         last = _last_validation(record)
         known = [value for value in last if value is not None]
         if not known or len(known) < len(last):
-            return not is_tuned(record), True, 0.0, record.id
+            return weakness(record), not is_tuned(record), True, 0.0, record.id
         sign = 1.0 if record.ranking.better_score == "lower" else -1.0
-        return not is_tuned(record), False, sign * sum(known) / len(known), record.id
+        mean = sign * sum(known) / len(known)
+        return weakness(record), not is_tuned(record), False, mean, record.id
 
     return min(records, key=key)
 
@@ -174,10 +190,12 @@ def _last_validation(record: Record) -> list[float | None]:
     return [seed[-1] for seed in curve.mean if seed]
 
 
-def _order(entry: SuiteRow) -> tuple[bool, int, float, str]:
+def _order(entry: SuiteRow) -> tuple[bool, bool, int, float, str]:
+    first = next(iter(entry.records.values()))
     done = sum(score is not None for score in entry.scores.values())
     return (
         entry.origin != "trained",
+        starts_from_given(first),
         -done,
         -entry.mean.value if entry.mean else math.inf,
         entry.label,

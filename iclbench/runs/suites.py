@@ -64,7 +64,7 @@ def resolve_suite(
     """The cells of models on every board, after those of the solvers that the boards name.
 
     `changes` are the fields of a run that differ from the suite's, by model. Raises UsageError for
-    a field that only the suite may set, and for boards that can't be told apart.
+    a field that only the suite may set, and where `board_keys` does.
     """
     board_keys(suite)
     for fields in changes.values():
@@ -160,11 +160,15 @@ def board_keys(suite: Suite) -> dict[str, str]:
     """What the records of each board have in common; see `record_key`.
 
     A board whose chance solver can't be planned is left out. Raises UsageError for two boards with
-    the same prompts: a record would be on both.
+    the same prompts, since a record would be on both, and for a chance or reference that is no
+    solver: whoever makes the suite could train it.
     """
     keys: dict[str, str] = {}
     for board in suite.boards:
         cell = _cell(board, board.chance, {})
+        _require_solver(suite, cell, "chance")
+        if board.reference is not None:
+            _require_solver(suite, _cell(board, board.reference, {}), "reference")
         if cell.plan is not None:
             task, spec = cell.plan.task, cell.plan.spec
             args = {n: v for n, v in spec.task_args.items() if n not in task.training_only}
@@ -178,6 +182,12 @@ def board_keys(suite: Suite) -> dict[str, str]:
                     )
             keys[board.name] = key
     return keys
+
+
+def _require_solver(suite: Suite, cell: SuiteCell, end: str) -> None:
+    if cell.plan is not None and cell.plan.spec.origin != "solver":
+        error = UsageError(f"{cell.model} is {cell.plan.spec.origin}: the {end} must be a solver")
+        raise UsageError(problem_of(suite, replace(cell, error=error)))
 
 
 def record_key(record: Record) -> str:

@@ -74,6 +74,15 @@ def test_a_single_trained_seed_is_shown_and_not_ranked(tmp_path):
         "one seed", "1", ""]  # fmt: skip
 
 
+def test_a_training_from_given_weights_is_shown_and_not_ranked(tmp_path):
+    spec = {"task": "gradient", "recipe": "smoke", "eval_prompts": 8, "seeds": 2, "out": tmp_path}
+    run(model="baseconv", **spec)
+    run(model="baseconv", **spec, init="gradient", recipe_args={"steps": 1, "learning_rate": 1e-12})
+    (board,) = leaderboard(tmp_path)
+    reasons = {row.record.spec.init: (rank(row), row.unranked) for row in board.rows}
+    assert reasons == {None: ("1", ""), "gradient": ("given weights",) * 2}
+
+
 def test_a_model_that_ignores_the_examples_is_chance(board):
     rows = {row.label: row for row in board.rows}
     assert rows["zero"].chance == "chance"

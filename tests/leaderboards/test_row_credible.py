@@ -10,10 +10,10 @@ from heldout_files import contradicted
 from iclbench import RecordStore, run
 from iclbench.display.boards import overview_table
 from iclbench.leaderboards.board import comparable, leaderboard
-from iclbench.leaderboards.groups import is_one_training
 from iclbench.leaderboards.held_out import without_failing
 from iclbench.leaderboards.level import level_of
 from iclbench.leaderboards.overview import overviews
+from iclbench.leaderboards.representative import is_one_training
 from iclbench.leaderboards.row import credible
 from iclbench.leaderboards.scale import board_scale
 from iclbench.leaderboards.site.plots import best_of_models

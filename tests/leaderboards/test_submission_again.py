@@ -65,3 +65,24 @@ def test_a_record_that_cannot_be_copied_stops_no_other(cli, path, tmp_path, monk
     outcome = cli("submit", path, other, "--to", tmp_path / "boards")
     assert (outcome.code, "the disk is full" in outcome.err) == (2, True)
     assert (tmp_path / "boards" / "records" / "ridge" / other.name).exists()
+
+
+@pytest.mark.parametrize("row", [{"model": "zero"}, {"model": "lsa", "weights": "ridge-gd"}])
+def test_a_row_that_differs_in_further_metrics_alone_is_refused(cli, tmp_path, row):
+    """Its row on the board could not be told from the published one."""
+    request, boards = {**row, "task": "ridge", "eval_prompts": 32}, tmp_path / "boards"
+    first, second = (
+        run(**request, metrics=metrics, out=tmp_path / "results").path
+        for metrics in ((), ("alignment",))
+    )
+    together = cli("submit", first, second, "--to", boards, "--check")
+    assert together.code == 2
+    assert together.out.startswith("## 1 record,")
+    assert cli("submit", first, "--to", boards).code == 0
+    again = cli("submit", second, "--to", boards)
+    assert again.code == 2
+    published = boards / "records" / first.parent.name / first.name
+    assert f"differs from {published} only in its metrics" in again.out + again.err
+    # Other arguments make another row.
+    other = run("ridge", "ridge", eval_prompts=32, metrics=("alignment",), out=tmp_path / "more")
+    assert cli("submit", other.path, "--to", boards).code == 0

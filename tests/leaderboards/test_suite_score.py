@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from iclbench.display.suites import suite_parts
 from iclbench.display.table import Cell, Table
 from iclbench.display.terminal import print_parts
 from iclbench.leaderboards.scale import Scale, Score, suite_scale
-from iclbench.leaderboards.suite_score import _representative, mean_score, score_suite
+from iclbench.leaderboards.suite_score import mean_score, score_suite
 from iclbench.runs.store import read_record
 from iclbench.runs.suites import records_by_board
 
@@ -255,10 +254,13 @@ def test_a_training_that_lost_a_seed_is_not_chosen(records):
 
 def test_a_training_from_given_weights_is_an_entry_of_its_own(records):
     first, second = (r for r in records["regression"]["all"] if r.spec.model == "baseconv")
-    spec = second.spec.model_copy(update={"init": "given.safetensors"})
-    second = second.model_copy(update={"spec": spec})
-    labels = {entry.label for entry in trained_entries(records, first, second)}
-    assert labels == {"baseconv init=random", "baseconv init=given"}
+    # It comes after the others, whatever its score.
+    for chosen, other in ((first, second), (second, first)):
+        spec = chosen.spec.model_copy(update={"init": "given.safetensors"})
+        given = chosen.model_copy(update={"spec": spec})
+        labels = [entry.label for entry in trained_entries(records, given, other)]
+        assert labels == ["baseconv", "baseconv init=given"]
+        assert [e.label for e in trained_entries(records, given)] == ["baseconv init=given"]
 
 
 def test_a_value_that_is_not_finite_scores_0_without_an_interval(records):
@@ -267,23 +269,3 @@ def test_a_value_that_is_not_finite_scores_0_without_an_interval(records):
     main = record.main.model_copy(update={"metrics": {**record.metrics, "nll": statistics}})
     lost = record.model_copy(update={"evaluations": {"main": main}})
     assert Scale(2.0, 1.0, "bound").score(lost) == Score(0.0, None, None)
-
-
-def validated(name, steps, scores):
-    """A record of 20 steps with one seed's validation curve."""
-    curve = SimpleNamespace(steps=steps, mean=[scores])
-    return SimpleNamespace(
-        id=name,
-        tuning=None,
-        validation_curve=curve,
-        training=SimpleNamespace(steps=20),
-        ranking=SimpleNamespace(better_score="higher"),
-    )
-
-
-def test_a_curve_without_the_last_step_chooses_nothing():
-    """Its last point is not compared with the weights, so it could claim anything."""
-    claimed = validated("a", [0, 10], [0.0, 30.0])
-    worse, better = (validated(n, [0, 20], [0.0, s]) for n, s in (("b", 1.0), ("c", 2.0)))
-    assert _representative([claimed, worse, better]) is better
-    assert _representative([claimed, worse]) is worse

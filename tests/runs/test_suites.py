@@ -120,3 +120,15 @@ def test_boards_with_the_same_prompts_are_refused():
         resolve_suite(suite, ["zero"], {})
     with pytest.raises(UsageError, match="put them into two suites"):
         records_by_board(suite, [])
+
+
+@pytest.mark.parametrize("end", ["chance", "reference"])
+def test_a_trained_model_is_neither_chance_nor_the_reference(end):
+    """Whoever makes a suite could train what counts as 0 or as 1."""
+    board = {"name": "a", "task": "ridge", "chance": "zero", end: "baseconv"}
+    suite = Suite(name="tiny", version=1, summary="s", board=(board,))
+    message = f"suite tiny: board a: baseconv is trained: the {end} must be a solver"
+    with pytest.raises(UsageError, match=message):
+        resolve_suite(suite, ["averaging"], {})
+    with pytest.raises(UsageError, match=message):
+        records_by_board(suite, [])

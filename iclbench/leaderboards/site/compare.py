@@ -11,8 +11,8 @@ import numpy as np
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
-from ..groups import is_one_training
 from ..ranking import of_seeds
+from ..representative import is_one_training
 from ..row import Row
 from ..sizes import known_parameters
 from .figure import View, script_json

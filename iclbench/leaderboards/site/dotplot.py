@@ -14,6 +14,7 @@ from typing import NamedTuple
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
+from ..representative import is_one_training
 from ..row import Row
 from .magnitudes import is_error, spans_magnitudes
 from .settings import best_by_model, trained
@@ -71,7 +72,7 @@ def board_dots(
     marks = references(board)
     axis = axis_of(board, rows, marks)
     is_reversed = board.ranking.better_score == "lower"
-    longest = max(len(formats.score(row.score, board.ranking)) for row in rows)
+    longest = max(len(_value(row)) for row in rows)
     left, right = LABELS, width - max(VALUES, 7 * longest + 10)
     frame = _Frame(
         axis=axis,
@@ -164,7 +165,7 @@ def _row(row: Row, name: str, index: int, frame: _Frame) -> Iterator[str]:
     y = TOP + ROW * index + ROW / 2 + 2
     score = row.score or 0.0
     low, high = row.bounds.low, row.bounds.high
-    value = formats.score(score, row.record.ranking).replace("-", "−")
+    value = _value(row)
     interval = f" [{formats.score_interval(row)}]" if row.bounds.kind else ""
     text = escape(f"{row.label}: {value}{interval}")
     yield f'<a href="{frame.root}runs/{row.record.id}.html"><title>{text}</title>'
@@ -175,6 +176,12 @@ def _row(row: Row, name: str, index: int, frame: _Frame) -> Iterator[str]:
         yield f'<line class="whisker" x1="{a:.1f}" x2="{b:.1f}" y1="{y}" y2="{y}"/>'
     yield _point(score, y, frame)
     yield f'<text class="name" x="{frame.width}" y="{y + 4}" text-anchor="end">{value}</text></a>'
+
+
+def _value(row: Row) -> str:
+    """The score, with the mark of a single seed."""
+    mark = f" {formats.ONE_SEED}" if is_one_training(row.record) else ""
+    return formats.score(row.score or 0.0, row.record.ranking).replace("-", "−") + mark
 
 
 def _point(score: float, y: float, frame: _Frame) -> str:

@@ -11,6 +11,7 @@ from ..curves import median_curve
 from ..descriptions import Descriptions
 from ..findings import Judgement
 from ..grouping import grouped
+from ..representative import is_one_training
 from ..row import Row
 from . import dotplot, settings, svg
 from .figure import View
@@ -19,6 +20,8 @@ from .plots import Plot, has_point, plot
 
 #: The most curves whose names have room beside the plot of digits against compute, and its size.
 MOST_CURVES, COMPUTE = 10, svg.Size(340, 177, 34, 132)
+#: What follows the name of a model of which one seed is shown.
+ONE_SEED = ", one seed"
 #: Where the findings of a study are explained, and those whose study has no page.
 STUDY, FINDINGS = "studies/{}.html", "findings.html#{}"
 #: The findings that are shown, and the order of verdicts: one of each comes first.
@@ -98,7 +101,11 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
     board, track, rows = max(known, key=lambda one: (bool(one[1]), len(one[2])))
     lines = [
         _compute_line(row)
-        | {"name": about.model(row.record.spec.model).title, "page": f"runs/{row.record.id}.html"}
+        | {
+            "name": about.model(row.record.spec.model).title
+            + ONE_SEED * is_one_training(row.record),
+            "page": f"runs/{row.record.id}.html",
+        }
         for row in rows[:MOST_CURVES]
     ]
     title, x = "Digits against training compute", "training operations per seed"

@@ -11,6 +11,7 @@ from .. import formats
 from ..board import Board
 from ..board_names import differing_arguments, told_apart
 from ..descriptions import Description, Descriptions
+from ..representative import representing
 from ..row import Row
 from ..shift_table import Line, shift_lines, shifted_rows
 from . import settings
@@ -177,8 +178,8 @@ def state_matrix(boards: Sequence[Board], about: Descriptions) -> View | None:
         return None
     best: dict[tuple[float, str], dict[int, Row]] = {}
     for number, (_, _, rows) in enumerate(columns):
-        for row in rows:  # the best comes first
-            line = best.setdefault((row.record.state_bytes or 0.0, row.record.spec.model), {})
+        for row in representing(rows, _state_and_model):  # the best comes first
+            line = best.setdefault(_state_and_model(row), {})
             line.setdefault(number, row)
     board = columns[0][0]
     scores = [row.score for cells in best.values() for row in cells.values()]
@@ -194,6 +195,10 @@ def state_matrix(boards: Sequence[Board], about: Descriptions) -> View | None:
     ]
     titles = _titles([(board, track) for board, track, _ in columns], about)
     return {"titles": titles, "lines": lines, "score": _score_title(board, about.task(board.task))}
+
+
+def _state_and_model(row: Row) -> tuple[float, str]:
+    return row.record.state_bytes or 0.0, row.record.spec.model
 
 
 def _from_chance(

@@ -12,6 +12,7 @@ from ..board import Board
 from ..descriptions import Descriptions
 from ..level import level_of
 from ..overview import standing_for_titles
+from ..representative import is_one_training, representing
 from ..row import Row
 from ..scale import board_scale
 from .figure import View
@@ -48,7 +49,7 @@ def tables(boards: Sequence[Board], about: Descriptions) -> View:
     ]
     drawn = [table for choice in choices if (table := _table(choice, boards, about))]
     return {"origins": origins, "dtypes": dtypes, "tracks": tracks if len(tracks) > 1 else [],
-            "tables": drawn}  # fmt: skip
+            "tables": drawn, "has_one_seed": any(map(_has_one_seed, drawn))}  # fmt: skip
 
 
 def _fits(row: Row, choice: Choice) -> bool:
@@ -96,13 +97,18 @@ def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> It
             is_any = choice.origin == "trained" and not choice.track
             usual = board.tracks[0] if is_any else None
             if usual is not None:
-                rows = _of_track(rows, usual)
+                rows = _of_track(representing(rows), usual)
             column = column_of(group, board, rows, about, usual)
             if len({b.title for b in members if b.task == board.task}) > 1:
                 # What tells the boards of a task apart follows its name in their titles.
                 named = title.partition(": ")[2] or title
                 column["title"] = named[:1].upper() + named[1:]
             yield column
+
+
+def _has_one_seed(table: View) -> bool:
+    cells = [cell for column in table["columns"] for cell in column["cells"].values()]
+    return any(formats.ONE_SEED in cell["bounds"] for cell in cells)
 
 
 def _of_track(rows: Sequence[Row], track: str) -> list[Row]:
@@ -142,7 +148,8 @@ def column_of(
             + (f", {row.chance}" if row.chance else ""),
             "percent": None if share is None else round(FULL * share),
             "at_floor": row.at_floor,
-            "bounds": formats.RANGE if row.bounds.kind == "range over seeds" else "",
+            "bounds": formats.ONE_SEED * is_one_training(row.record)
+            + formats.RANGE * (row.bounds.kind == "range over seeds"),
         }
     best, chance = (
         "" if end is None else written(end, decimals) for end in (scale.reference, scale.chance)

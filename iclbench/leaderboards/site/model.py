@@ -12,7 +12,8 @@ from ..board import Board
 from ..board_names import differing_arguments, told_apart
 from ..curves import COST_TITLES, drawn_curve, median_curve
 from ..descriptions import Descriptions
-from ..row import Row, credible
+from ..representative import representing, weakness
+from ..row import Row
 from ..scale import board_scale
 from .figure import View, figures
 from .formula import mathml
@@ -109,7 +110,7 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
     lines: dict[tuple[bool, str, str, bool], list[Plot]] = {}
     drawn = []
     for board in boards:
-        trained = [row for row in credible(_rows(board, name)) if row.is_trained]
+        trained = [row for row in representing(_rows(board, name)) if row.is_trained]
         row = max(trained, key=lambda row: row.goodness, default=None)
         curve = None if row is None else drawn_curve(row.record)
         if curve is not None:
@@ -165,13 +166,14 @@ def _settings(boards: Sequence[Board], about: Descriptions) -> list[str]:
 def _commands(results: Sequence[Scored], about: Descriptions) -> list[tuple[str, str]]:
     """A command for each origin: that of its row nearest to the floor of a board that has one.
 
-    Rows of a training budget come before those of an open one.
+    Rows with several seeds come before those with one, and rows of a training budget before those
+    of an open one.
     """
-    best: dict[str, tuple[tuple[bool, bool, float], Row]] = {}
+    best: dict[str, tuple[tuple[int, bool, bool, float], Row]] = {}
     for row, board, _, share in results:
         if row.fails_held_out:
             continue
-        key = bool(row.track), board.floor is not None, share or 0.0
+        key = -weakness(row.record), bool(row.track), board.floor is not None, share or 0.0
         if row.origin not in best or key > best[row.origin][0]:
             best[row.origin] = key, row
     order = sorted(best, key=lambda origin: (origin != "trained", origin))

@@ -15,7 +15,8 @@ from ..descriptions import Description, Descriptions
 from ..floor import floor_label
 from ..formats import digits_of, in_words
 from ..grouping import grouped
-from ..row import PROFILE, Row, credible
+from ..representative import is_one_training, representing
+from ..row import PROFILE, Row
 from .magnitudes import is_error
 from .settings import OPEN_BUDGET
 
@@ -103,11 +104,11 @@ def _are_integers(lines: Sequence[Plot], axis: str) -> bool:
 
 
 def best_of_models(rows: Iterable[Row]) -> list[Row]:
-    """The first row of each model with weights of one origin; MOST_LINES of them.
+    """The first representative row of each model with weights of one origin; MOST_LINES of them.
 
     A board has its trained rows first, by track, and the rows of a track best first.
     """
-    by_model = grouped(credible(rows), lambda row: (row.origin, row.record.spec.model))
+    by_model = grouped(representing(rows), lambda row: (row.origin, row.record.spec.model))
     return [first for first, *_ in by_model.values()][:MOST_LINES]
 
 
@@ -118,14 +119,15 @@ def name_of(row: Row, about: Descriptions) -> str:
 
 
 def names_of(rows: Sequence[Row], about: Descriptions) -> list[str]:
-    """The rows' names, with the track and the origin where they differ among the rows."""
+    """The rows' names, with the track and the origin where they differ; one seed is told."""
     has_origins = len({row.origin for row in rows}) > 1
     has_tracks = len({row.track for row in rows if row.is_trained}) > 1
     names = []
     for row in rows:
         origin = f" ({row.origin})" if has_origins and not row.is_trained else ""
         track = f", {row.track or OPEN_BUDGET}" if has_tracks and row.is_trained else ""
-        names.append(f"{name_of(row, about)}{track}{origin}")
+        one_seed = ", one seed" * is_one_training(row.record)
+        names.append(f"{name_of(row, about)}{track}{origin}{one_seed}")
     return names
 
 

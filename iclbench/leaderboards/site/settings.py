@@ -15,7 +15,8 @@ from ..board import Board, comparable_facts
 from ..build import by_task
 from ..descriptions import Description
 from ..grouping import grouped
-from ..row import Row, credible
+from ..representative import representing
+from ..row import Row
 from ..wording import duration
 
 #: What a page calls the budgets of rows without a track.
@@ -61,8 +62,8 @@ def best_first(rows: Iterable[Row]) -> list[Row]:
 
 
 def best_by_model(rows: Iterable[Row]) -> list[Row]:
-    """The best row of each model, best first."""
-    by_model = grouped(best_first(credible(rows)), lambda row: row.record.spec.model)
+    """The best row of each model, best first; see `representing`."""
+    by_model = grouped(best_first(representing(rows)), lambda row: row.record.spec.model)
     return [best for best, *_ in by_model.values()]
 
 

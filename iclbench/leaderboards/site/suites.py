@@ -14,7 +14,7 @@ from ...plugins import host
 from ...runs.suites import find_suite, records_by_board
 from ..board import Board
 from ..descriptions import Descriptions
-from ..formats import MARKS, UNTUNED, bounds_mark
+from ..formats import MARKS, ONE_SEED, UNTUNED, bounds_mark
 from ..row import OPEN, bounds_of, credible
 from ..scale import Scale, Score
 from ..sizes import known_parameters
@@ -156,7 +156,7 @@ def _row(
         "track": entry.track,
         "tuned": entry.tuned,
         "mean": _percent(entry.mean),
-        "interval": _interval(entry.mean),
+        "interval": f"{_interval(entry.mean)} {ONE_SEED * entry.has_one_seed}".strip(),
         "boards": f"{done}/{len(table.suite.boards)}",
         "parameters": "–".join(dict.fromkeys(counts)),
         "cells": [_cell(entry, board.name, table.scales[board.name]) for board in boards],

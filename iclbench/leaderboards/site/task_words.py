@@ -101,8 +101,8 @@ def ranks_in_words(boards: Sequence[Board]) -> str:
         "the rows that are significantly better and ends before those that are significantly "
         f"worse, in a paired test at level {SIGNIFICANCE:g} with Holm's correction for all pairs "
         "of rows. The test includes the variance of seeds: few seeds make ranks wide, even if each "
-        "row's own 95% interval is narrow. A row with one seed, or one that is significantly worse "
-        "on held-out prompts, has no rank."
+        "row's own 95% interval is narrow. A row with one seed, one that starts from given "
+        "weights, or one that is significantly worse on held-out prompts has no rank."
     )
 
 

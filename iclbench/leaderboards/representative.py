@@ -1,0 +1,49 @@
+"""Which rows may represent their model, in an overview, a plot, a suite or on a scale.
+
+A row that has no rank for a reason of its training comes after those that have one, whatever their
+scores. Else the best of many trainings with one seed would stand for the model, or weights that
+were given and hardly trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+
+from ..api.record import Record
+from .row import Row, credible
+
+
+def is_one_training(record: Record) -> bool:
+    """Whether a record is of one trained seed, so that its differences are those of that seed."""
+    return record.spec.origin == "trained" and len(record.seeds) == 1
+
+
+def starts_from_given(record: Record) -> bool:
+    """Whether the training started from the weights of a construction or a file."""
+    return record.spec.origin == "trained" and record.spec.init is not None
+
+
+def weakness(record: Record) -> int:
+    """How weakly a record represents its model: 0 for weights that were not trained.
+
+    Also for several seeds from random weights; more for a single one, and most for given weights.
+    """
+    return 2 * starts_from_given(record) + is_one_training(record)
+
+
+def _model_of(row: Row) -> Hashable:
+    return row.origin, row.record.spec.model
+
+
+def representing(rows: Iterable[Row], subject: Callable[[Row], Hashable] = _model_of) -> list[Row]:
+    """The rows that may represent their model with weights of one origin, in their order.
+
+    They are the least weak of those that held-out prompts do not contradict. `subject` is what is
+    represented, if it is something else.
+    """
+    rows = credible(rows)
+    least: dict[Hashable, int] = {}
+    for row in rows:
+        key, weak = subject(row), weakness(row.record)
+        least[key] = min(weak, least.get(key, weak))
+    return [row for row in rows if weakness(row.record) == least[subject(row)]]
