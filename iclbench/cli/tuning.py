@@ -54,7 +54,7 @@ class Preparation:
         """The plan with the tuning that fits it, or as it is."""
         if not self._documents or plan.recipe is None:
             return plan
-        from ..leaderboards.formats import arguments
+        from ..leaderboards.arguments import arguments
         from ..runs.tuned import choose_tuning
         from ..runs.tuned import tuned as with_tuning
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from ..api.recipe import Recipe
-from ..leaderboards.formats import argument
+from ..leaderboards.arguments import argument
 from .table import Column, Table
 
 _WORDS = {

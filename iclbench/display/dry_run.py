@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..api.grader import Completion
 from ..api.spec import ACTIONS
 from ..console import counted
-from ..leaderboards.formats import arguments
+from ..leaderboards.arguments import arguments
 from ..runs.store import RecordStore
 from ..runs.suites import in_words, summed
 from ..runs.training import checkpoint_path

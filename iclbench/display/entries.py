@@ -17,7 +17,7 @@ from ..api.task import Task
 from ..api.tracker import Tracker
 from ..console import counted
 from ..discovery import Plugin
-from ..leaderboards.formats import arguments
+from ..leaderboards.arguments import arguments
 from ..nn.architecture import SequenceArchitecture
 from ..plugins import PluginHost
 from ..runs.state_size import describe_state

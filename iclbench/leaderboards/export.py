@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ..api.errors import UsageError
 from ..api.spec import canonical_json
 from .escaping import csv_cell
-from .row import PROFILE, Row, trials_of, tuning_budget
+from .row import PROFILE, Row
 from .sizes import known_parameters
+from .tunings import trials_of, tuning_budget
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +62,7 @@ def _line(row: Row) -> dict[str, Any]:
         "steps": row.steps,
         "batch": row.batch,
         "tuned": row.is_tuned if row.is_trained else None,
+        "tuned_at_chance": row.tuned_at_chance if row.is_tuned else None,
         "tuning_trials": len(trials_of(record)) or None,
         "tuning_budget": tuning_budget(record),
         "training_seconds": training.seconds if training else None,

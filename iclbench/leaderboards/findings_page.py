@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tabulate import tabulate
 
@@ -11,7 +11,7 @@ from . import verdict_words as words
 from .descriptions import Descriptions
 from .escaping import markdown
 from .findings import Judgement
-from .page_parts import GENERATED
+from .page_parts import GENERATED, bullets
 
 
 def findings_page(judgements: Sequence[Judgement], about: Descriptions) -> str:
@@ -24,7 +24,7 @@ def findings_page(judgements: Sequence[Judgement], about: Descriptions) -> str:
     questions = words.own_questions(judgements)
     parts = [
         f"{GENERATED}\n\n# Findings of papers",
-        _bullets(
+        bullets(
             filter(
                 None,
                 [
@@ -43,7 +43,7 @@ def findings_page(judgements: Sequence[Judgement], about: Descriptions) -> str:
         "medians over prompts unless the criterion says mean. Most papers report means, which a "
         "few prompts or one diverged seed can dominate; *by means* shows where they would give "
         "another verdict.",
-        _bullets(f"*{name}*: {text}" for name, text in words.VERDICTS.items()),
+        bullets(f"*{name}*: {text}" for name, text in words.VERDICTS.items()),
         "[All tasks](README.md)",
     ]
     sections = (
@@ -65,10 +65,6 @@ def findings_page(judgements: Sequence[Judgement], about: Descriptions) -> str:
         ),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _bullets(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
 
 
 def _counted(judgements: Sequence[Judgement], noun: str, more: str = "") -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
-from typing import Any
 
-from ..api.names import visible
 from ..api.ranking import Ranking
 from ..api.record import Record
 from ..console import counted
@@ -19,11 +16,11 @@ from .sizes import known_parameters
 
 #: The marks of the origins of weights.
 MARKS = {"trained": "●", "constructed": "◆", "solver": "▲", "loaded": "■", "asked": "◇"}
-#: The mark of a trained row whose settings no search chose.
-UNTUNED = "○"
+#: The marks of a trained row whose settings no search chose, and of one whose search saw nothing.
+UNTUNED, TUNED_AT_CHANCE = "○", "◐"
 
 LEGEND = " · ".join(
-    ["● trained", f"{UNTUNED} trained, not tuned"]
+    ["● trained", f"{TUNED_AT_CHANCE} trained, tuned at chance", f"{UNTUNED} trained, not tuned"]
     + [f"{mark} {name}" for name, mark in MARKS.items() if name != "trained"]
 )
 
@@ -41,8 +38,8 @@ DIGITS_OF_ERROR = (
     "in float32, 16 in float64."
 )
 
-#: The most characters of a checkpoint's name, and of another value in a label.
-MOST_NAME, MOST_VALUE = 40, 80
+#: The most characters of a checkpoint's name.
+MOST_NAME = 40
 
 #: A row that used so much more or less of its track's budget says so.
 NEAR_BUDGET = 0.15
@@ -156,8 +153,12 @@ def rank(row: Row) -> str:
 
 
 def mark(row: Row) -> str:
-    """The mark of the row's origin."""
-    return UNTUNED if row.is_trained and not row.is_tuned else MARKS[row.origin]
+    """The mark of the row's origin, and of how a trained row was tuned."""
+    if not row.is_trained:
+        return MARKS[row.origin]
+    if not row.is_tuned:
+        return UNTUNED
+    return TUNED_AT_CHANCE if row.tuned_at_chance else MARKS["trained"]
 
 
 def marks(rows: Iterable[Row]) -> str:
@@ -194,8 +195,8 @@ def parameters(record: Record) -> str:
 def origin(row: Row) -> str:
     """The origin of the weights with its mark."""
     construction = f": {row.construction}" if row.construction is not None else ""
-    untuned = "not tuned" if row.is_trained and not row.is_tuned else ""
-    facts = [f"{mark(row)} {row.origin}{construction}", start(row), untuned]
+    tuning = {UNTUNED: "not tuned", TUNED_AT_CHANCE: "tuned at chance"}.get(mark(row), "")
+    facts = [f"{mark(row)} {row.origin}{construction}", start(row), tuning]
     return ", ".join(filter(None, facts))
 
 
@@ -265,36 +266,3 @@ def undecided(tracks: Sequence[str]) -> str:
 def device(name: str, threads: int) -> str:
     """The device; for a CPU with its number of threads."""
     return f"{name} ({counted(threads, 'thread')})" if name == "cpu" else name
-
-
-def arguments(values: dict[str, Any]) -> str:
-    """`k=v` pairs; leaves out what is null, and a task's seed of 0."""
-    shown = {k: v for k, v in values.items() if v is not None and (k, v) != ("task_seed", 0)}
-    return ", ".join(f"{k}={argument(v)}" for k, v in shown.items())
-
-
-def in_label(value: Any) -> str:
-    """An argument's value in a label: names joined by `+`, consecutive integers as a range."""
-    if isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value):
-        value = "+".join(value)
-    return visible(argument(value), MOST_VALUE)
-
-
-def argument(value: Any) -> str:
-    """An argument's value; consecutive integers of a list as a range, such as 0-4."""
-    if isinstance(value, list | tuple):
-        return _integer_ranges(list(value)) if value else "()"
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _integer_ranges(values: list[Any]) -> str:
-    """Integers as 2-9,16; anything else as JSON."""
-    if not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
-        return json.dumps(values)
-    runs: list[list[int]] = []
-    for value in values:
-        if runs and value == runs[-1][-1] + 1:
-            runs[-1].append(value)
-        else:
-            runs.append([value])
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -31,14 +31,11 @@ from .ranking import (
 )
 from .representative import is_one_training, starts_from_given
 from .row import Row, bounds_of, worst
+from .tunings import near_chance
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE, HELD_OUT = "one seed", "reference", "held out"
 GIVEN = "given weights"
-
-#: A row is at chance if its difference from chance surely is at most so many digits, or this share
-#: of the mean at chance.
-NEAR_CHANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -168,7 +165,7 @@ def _against_chance(record: Record, ranked: np.ndarray, chance: np.ndarray | Non
         return "worse than chance"
     paired = difference(ranked, chance)
     if not paired.is_significant:
-        near = NEAR_CHANCE * (1.0 if record.ranking.has_digits else abs(float(chance.mean())))
+        near = near_chance(record, float(chance.mean()))
         furthest = max(-paired.low, paired.high)
         if not np.isfinite(furthest):  # no interval: the seeds themselves
             furthest = float(np.abs(ranked.mean(axis=1) - chance.mean()).max())
@@ -240,6 +237,7 @@ def _row(
         floor_score=floor.score if floor else None,
         worst=worst(statistics, ranking),
         chance=_against_chance(record, measured.ranked, standing.chance),
+        chance_score=None if standing.chance is None else float(standing.chance.mean()),
         stale=stale,
         held_out=measured.held_out,
     )

@@ -7,8 +7,9 @@ from typing import Any
 
 from ..api.record import Record
 from ..api.spec import canonical_json
+from .arguments import in_label
 from .board_names import differing_arguments, told_apart
-from .formats import file_name, in_label
+from .formats import file_name
 
 Facts = dict[str, Any]
 

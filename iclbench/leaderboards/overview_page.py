@@ -12,7 +12,7 @@ from .board import Board
 from .escaping import markdown
 from .level import has_digits_level, level_name, level_of
 from .overview import Overview, overviews
-from .page_parts import GENERATED, evaluation_in_words, table_of
+from .page_parts import GENERATED, bullets, evaluation_in_words, table_of
 from .representative import is_one_training
 from .row import Row
 
@@ -32,33 +32,50 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
     tables = "[rows.csv](rows.csv)" + (" and [rows.parquet](rows.parquet)" if parquet else "")
     parts = [
         f"{GENERATED}\n\n# Leaderboards",
+        "These are boards of iclbench: the best result of each model on each task. They hold "
         f"{counted(len(rows), 'record')} of {counted(len(tasks), 'task')}.{_budgets(rows)}",
-        "Each column is one board of its task: the board with a training budget if there is one, "
-        "otherwise the one with the most models. Its setting is listed below the table; a task's "
-        "page has all boards and ranks each track separately. Each cell shows the model's best "
-        "row on that board. A row from random weights comes before one from given weights, one "
-        "with several seeds before one with a single seed, and one in the track of most of the "
-        "board's models before others: the cell names another track. It is the mean digits of the "
-        "error, the digits of the mean error if errors have no floor, otherwise the mean of the "
-        f"metric. {formats.DIGITS}",
-        "The first line is the floor: the *attainable* error is the error of the exact answer to "
-        "the rounded prompt, rounded once to the dtype; a *target* is a reference that models can "
-        "pass. **Bold** results are at the floor: their median and 99th percentile are at most one "
-        "digit worse. *chance* marks models that ignore the examples. Other marks: "
-        f"{'; '.join(f'{mark} {text}' for text, mark in MARKS.items())}; {OFF_BUDGET} used over "
-        f"{100 * formats.NEAR_BUDGET:.0f}% more or less than its budget; {formats.RANGE} seeds "
-        f"that differ too much for a meaningful mean; {formats.ONE_SEED} one seed: the model has "
-        f"no row with several; {formats.UNTUNED} not tuned.",
+        "Each column is one board of its task: the one whose models were trained with a budget, or "
+        "else the one with the most models. The list below each table gives its settings; a task's "
+        "page has all boards, and ranks each track separately. Each cell shows the model's best "
+        "row on that board. Rows from random weights come before rows from given weights, rows "
+        "with several seeds before those with one, and rows in the track of most of the board's "
+        "models before others, which name their track. What a cell shows depends on the task:",
+        bullets(
+            [
+                "the mean digits of the error, if the task has an attainable error or a target. "
+                f"{formats.DIGITS}",
+                "the digits of the mean error, for other errors without a floor;",
+                "the mean of the metric otherwise.",
+            ]
+        ),
+        "The marks:",
+        bullets(_marks()),
         "To measure every row again, run `iclbench verify records` in this folder; some rows need "
         "an extra of iclbench, which the command names. All rows are in "
-        f"{tables}. [Precision](precision.md) compares digits with the floor's and shows how many "
-        "prompts are solved to each number of digits. "
-        "[Stale rows](stale.md) were neither made nor checked by the installed code.",
+        f"{tables}. [Precision](precision.md) compares each model's digits with the floor's, and "
+        "shows the share of prompts that are solved to each number of digits. "
+        "[Stale rows](stale.md) lists results of code that has changed since.",
         f"To cite this version of the boards, give the SHA-256 of rows.csv: `{digest}`.",
         "Tasks: " + ", ".join(f"[{task}](tasks/{task}.md)" for task in tasks) + ".",
     ]
     parts += [_overview(overview) for overview in overviews(boards)]
     return "\n\n".join(parts) + "\n"
+
+
+def _marks() -> list[str]:
+    return [
+        "The first line is the floor. *attainable* is the error of the exact answer to the rounded "
+        "prompt, rounded once to the dtype, or half a unit in the last place if that is larger. A "
+        "*target* is a reference that models may beat.",
+        "**Bold**: at the floor; the median and the 99th percentile are at most one digit worse.",
+        "*chance*: the model ignores the examples. "
+        f"{'; '.join(f'{mark} {text}' for text, mark in MARKS.items())}.",
+        f"{formats.UNTUNED}: not tuned. {formats.TUNED_AT_CHANCE}: tuned at chance; no trial of "
+        "the search was better than chance, so noise chose the settings.",
+        f"{OFF_BUDGET}: training used over {100 * formats.NEAR_BUDGET:.0f}% more or less than its "
+        f"budget. {formats.RANGE}: the seeds differ too much for a meaningful mean. "
+        f"{formats.ONE_SEED}: one seed; the model has no row with several.",
+    ]
 
 
 def _budgets(rows: Sequence[Row]) -> str:
@@ -67,12 +84,13 @@ def _budgets(rows: Sequence[Row]) -> str:
     if not trained:
         return ""
     sizes = Counter(row.track for row in trained)
-    named = [f"{size} of track {track}" for track, size in sorted(sizes.items()) if track]
-    open_ = [f"{sizes['']} with a budget of their own"] if sizes[""] else []
+    named = [f"{size} in track *{track}*" for track, size in sorted(sizes.items()) if track]
+    open_ = [f"{sizes['']} with a fixed number of steps (track *open*)"] if sizes[""] else []
     return (
-        f" {counted(len(trained), 'row')} were trained: {', '.join([*named, *open_])}. A trained "
-        "row shows what its budget achieves on its machine, at its size and after its search; "
-        "it does not show the best that the architecture can do."
+        f" {len(trained)} of them were trained: {', '.join([*named, *open_])}. A track is a budget "
+        "of time per seed, such as *10m* for ten minutes. A trained result shows what the model "
+        "reached with its budget, on its machine, at its size and with the settings of its search. "
+        "It is not the best that the architecture can do."
     )
 
 
@@ -115,7 +133,8 @@ def _floor_cell(board: Board) -> str:
 
 def _overview_cell(row: Row, board: Board) -> str:
     text = _level(row.record, level_of(row.record).value)
-    mark = formats.UNTUNED if formats.mark(row) == formats.UNTUNED else ""
+    mark = formats.mark(row) if row.is_trained else ""
+    mark = "" if mark == formats.MARKS["trained"] else mark
     spread = formats.RANGE if row.bounds.kind == "range over seeds" else ""
     one_seed = formats.ONE_SEED if is_one_training(row.record) else ""
     parts = [mark, f"**{text}**" if row.at_floor else text, spread, one_seed]

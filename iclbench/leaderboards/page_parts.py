@@ -9,7 +9,7 @@ from tabulate import tabulate
 from ..api.results import Evaluation
 from ..console import counted
 from ..runs.heldout import HELD_OUT_SIGNIFICANCE
-from . import formats
+from .arguments import arguments
 from .board import Board
 from .escaping import markdown
 from .held_out import is_of_public_data
@@ -38,9 +38,14 @@ def table_of(lines: list[dict[str, str]]) -> str:
     )
 
 
+def bullets(lines: Iterable[str]) -> str:
+    """Lines as a list."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
 def evaluation_in_words(evaluation: Evaluation) -> str:
     """The task's arguments and the number of prompts."""
-    args = markdown(formats.arguments(evaluation.task_args))
+    args = markdown(arguments(evaluation.task_args))
     return (f"{args}; " if args else "") + counted(evaluation.prompts, "prompt")
 
 
@@ -51,7 +56,7 @@ def held_out_legend(boards: Iterable[Board]) -> list[str]:
     texts = [HELD_OUT] if evaluated else []
     if public:
         texts.append(
-            f"Public evaluation data ({'; '.join(sorted(public))}): only training again shows that "
-            "nobody trained on it."
+            f"The evaluation data of {' and '.join(sorted(public))} are public. Only training "
+            "again can show that a model was not trained on them."
         )
     return texts

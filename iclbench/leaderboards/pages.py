@@ -10,7 +10,7 @@ from .board import Board
 from .cited import Cited
 from .escaping import markdown
 from .formats import LEGEND
-from .page_parts import GENERATED, evaluation_in_words, held_out_legend, table_of
+from .page_parts import GENERATED, bullets, evaluation_in_words, held_out_legend, table_of
 from .row import PROFILE, Row
 
 
@@ -25,24 +25,32 @@ def task_page(task: str, boards: Sequence[Board], cited: Sequence[Cited] = ()) -
     parts = [
         f"{GENERATED}\n\n# {task}",
         f"[All tasks](../README.md) · [Stale rows](../stale.md) · {LEGEND}",
-        "Trained rows of one track are ranked together. A rank such as `3–5` is the range of "
-        "ranks that paired tests of all these rows allow; a single trained seed, a training that "
-        "starts from given weights, or a row that is significantly worse on held-out prompts has "
-        "no rank. The other rows, below them, are for "
-        "reference and sorted by the same statistic. "
-        f"{formats.DIGITS} *95% interval* is for the ranking statistic: {formats.BOUNDS_LEGEND}. "
-        "*1% worst* is the metric's 99th percentile, or its 1st if higher is better. *Vs. row "
-        "above* is the mean paired difference on the same prompts with its 95% interval, in digits "
-        "gained if rows are ranked by digits; `*` marks intervals that exclude 0. *Over seeds* "
-        "gives the lowest and highest score of a seed. *Steps × batch* is training steps × "
-        "prompts per step. *Wall time* is of the training of all seeds, on a machine that may have "
-        "had other work, or of the evaluation where nothing was trained.",
+        bullets(_legend()),
     ]
     parts += held_out_legend(boards)
     parts += [_section(board) for board in boards]
     if cited:
         parts.append(_cited(cited))
     return "\n\n".join(parts) + "\n"
+
+
+def _legend() -> list[str]:
+    return [
+        "**Rank.** Trained rows of one track are ranked together. `3–5` is the range of ranks that "
+        "paired significance tests leave open. A row with a single seed, one whose training starts "
+        "from given weights, and one that is significantly worse on held-out prompts have no rank. "
+        "All other rows are listed below for reference, in order of the same statistic.",
+        f"**Digits.** {formats.DIGITS}",
+        f"**95% interval** of the statistic that ranks. {formats.BOUNDS_LEGEND}.",
+        "**1% worst** is the 99th percentile of the metric, or the 1st if higher is better.",
+        "**Vs. row above** is the mean paired difference on the same prompts with its 95% "
+        "interval, in digits gained if rows are ranked by digits; `*` marks intervals that exclude "
+        "0.",
+        "**Over seeds** gives the lowest and the highest score of a seed. **Steps × batch** is "
+        "training steps × prompts per step.",
+        "**Wall time** is the time to train all seeds, on a machine that may have had other work, "
+        "or to evaluate a row that was not trained.",
+    ]
 
 
 def _section(board: Board) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..api.statistics import Digits, IntervalKind, Statistics
 from ..runs.heldout import HeldOut
 from . import held_out
 from .ranking import Difference, Rank, at_floor, difference
+from .tunings import is_tuned, tuned_at_chance
 
 #: The digits k at which a precision profile is taken.
 PROFILE = range(17)
@@ -74,6 +75,8 @@ class Row:
     #: best such row says: `at chance`, `perhaps at chance` (its interval holds 0, and more than is
     #: near), `worse than chance`; empty for a row that is better.
     chance: str
+    #: The score of the board's best row of chance; None if there is none.
+    chance_score: float | None
     #: The plugins whose installed code is not what made the record.
     stale: tuple[str, ...]
     #: The same weights on prompts that were drawn after the submission; None where there are none.
@@ -148,6 +151,11 @@ class Row:
     def is_tuned(self) -> bool:
         """Whether a search chose the settings of the training."""
         return is_tuned(self.record)
+
+    @property
+    def tuned_at_chance(self) -> bool:
+        """Whether no trial of the search was better than chance."""
+        return tuned_at_chance(self.record, self.chance_score)
 
     @property
     def track(self) -> str:
@@ -236,31 +244,6 @@ class Row:
 def track_name(record: Record) -> str:
     """The record's track, OPEN for trained weights without one, and empty for other origins."""
     return (record.track or OPEN) if record.spec.origin == "trained" else ""
-
-
-def is_tuned(record: Record) -> bool:
-    """Whether a search chose the settings of the training: two different ones have a score."""
-    scored = [
-        (trial.get("model_args"), trial.get("recipe_args"))
-        for trial in trials_of(record)
-        if trial.get("score") is not None
-    ]
-    return any(settings != scored[0] for settings in scored)
-
-
-def trials_of(record: Record) -> list[dict[str, Any]]:
-    """The trials of the record's tuning; none without one."""
-    trials = record.tuning.document.get("trials") if record.tuning else None
-    return [t for t in trials if isinstance(t, dict)] if isinstance(trials, list) else []
-
-
-def tuning_budget(record: Record) -> str | None:
-    """The budget that the record's settings were searched for, which may be another than its own.
-
-    None without a tuning, or if the search was for given steps.
-    """
-    budget = record.tuning.document.get("budget") if record.tuning else None
-    return budget if isinstance(budget, str) else None
 
 
 def worst(statistics: Statistics, ranking: Ranking) -> float | None:

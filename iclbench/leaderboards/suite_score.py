@@ -15,9 +15,10 @@ from ..api.spec import canonical_json
 from ..api.suite import Suite
 from .board_names import differing_arguments
 from .representative import is_one_training, starts_from_given, weakness
-from .row import is_tuned, track_name
+from .row import track_name
 from .scale import Scale, Score, suite_scale
 from .sizes import known_parameters
+from .tunings import is_tuned
 
 #: A model with scores on a smaller part of the boards has no mean: it is of other boards.
 LEAST_PART = 0.5

@@ -12,6 +12,7 @@ from ..api.about import Words
 from ..api.budget import Budget
 from ..console import counted
 from . import formats
+from .arguments import argument, in_label
 
 #: Arguments that many models and tasks share; a plugin's own words come before them.
 HARNESS: Mapping[str, Words] = {
@@ -37,7 +38,7 @@ def setting(words: Mapping[str, Words], name: str, value: Any) -> str:
     """An argument in words, as `name=value` where there are none, or empty if not worth saying."""
     text = _text(words, name, value)
     if text is None:
-        return f"{name}={formats.argument(value)}"
+        return f"{name}={argument(value)}"
     # Spaces that don't break keep `N = 20` on one line.
     return text.replace(VALUE, _shown(value)).replace(" = ", "\u00a0=\u00a0")
 
@@ -69,9 +70,9 @@ def duration(budget: Budget, kind: str = "") -> str:
 def _text(words: Mapping[str, Words], name: str, value: Any) -> str | None:
     text = words.get(name, HARNESS.get(name))
     if isinstance(text, Mapping):
-        return text.get(formats.argument(value), text.get(OTHERS))
+        return text.get(argument(value), text.get(OTHERS))
     return text
 
 
 def _shown(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else formats.in_label(value)
+    return f"{value:g}" if isinstance(value, float) else in_label(value)

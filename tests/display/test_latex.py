@@ -26,7 +26,14 @@ SOURCES = [
 ]
 SYMBOLS = sorted({c for file in SOURCES for c in file.read_text("utf-8")
                   if not c.isascii() and not unicodedata.combining(c)})  # fmt: skip
-MARKS = {*formats.MARKS.values(), formats.UNTUNED, formats.ONE_SEED, formats.RANGE, *"±−Σᵢᵀ×≥≤…"}
+MARKS = {
+    *formats.MARKS.values(),
+    formats.UNTUNED,
+    formats.TUNED_AT_CHANCE,
+    formats.ONE_SEED,
+    formats.RANGE,
+    *"±−Σᵢᵀ×≥≤…",
+}
 
 
 def is_plain(text):

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from iclbench.leaderboards import ranking
+from iclbench.leaderboards.arguments import arguments, in_label
 from iclbench.leaderboards.formats import (
-    arguments,
     difference,
     digits,
     file_name,
-    in_label,
     interval,
 )
 from iclbench.leaderboards.row import Bounds

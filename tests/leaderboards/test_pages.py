@@ -39,7 +39,7 @@ def test_the_overview_has_a_table_for_each_origin(built):
     assert "v1" in page
     digest = hashlib.sha256((built / "rows.csv").read_bytes()).hexdigest()
     assert f"SHA-256 of rows.csv: `{digest}`" in page
-    assert "2 rows were trained: 2 with a budget of their own" in page
+    assert "2 of them were trained: 2 with a fixed number of steps" in page
 
 
 def test_a_board_with_a_budget_stands_for_its_task(built):

@@ -10,18 +10,10 @@ import pytest
 from iclbench.api.costs import BudgetReport
 from iclbench.api.digits import digits
 from iclbench.api.ranking import Ranking
-from iclbench.api.record import Tuning
 from iclbench.leaderboards.figures.axes import shown_name, shown_score
 from iclbench.leaderboards.floor import floor_label
 from iclbench.leaderboards.formats import notes
-from iclbench.leaderboards.row import (
-    bounds_of,
-    is_tuned,
-    profile,
-    trials_of,
-    tuning_budget,
-    worst,
-)
+from iclbench.leaderboards.row import bounds_of, profile, worst
 from iclbench.runs.statistics import summarize
 
 
@@ -34,34 +26,6 @@ def test_missing_digits_are_counted_from_the_floor(rows):
     for row in rows:
         assert row.floor_score == row.record.floor["squared_error"].digits.mean
         assert row.missing_digits == pytest.approx(max(0, row.floor_score - row.score))
-
-
-def test_a_search_without_a_choice_tunes_nothing(rows):
-    record = next(row for row in rows if row.is_trained).record
-    first, second = ({"recipe_args": {"learning_rate": r}, "score": 1.0} for r in (1e-3, 1e-2))
-    for trials, tuned in (
-        ([first, second], True),
-        ([first], False),
-        ([first, first], False),
-        ([first, {**second, "score": None}], False),  # it failed
-        ([{}, 1], False),
-        ("many", False),
-    ):
-        tuning = Tuning(sha256="0" * 64, document={"trials": trials})
-        assert is_tuned(record.model_copy(update={"tuning": tuning})) == tuned
-
-
-def test_a_row_tells_the_trials_of_its_tuning_and_for_which_budget(rows):
-    record = next(row for row in rows if row.is_trained).record
-    assert (trials_of(record), tuning_budget(record)) == ([], None)
-    trial = {"recipe_args": {}, "score": 1.0}
-    for document, expected in (
-        ({"trials": [trial] * 3, "budget": "2s"}, ([trial] * 3, "2s")),
-        ({"trials": [trial]}, ([trial], None)),
-        ({"trials": "many", "budget": 2}, ([], None)),
-    ):
-        tuned = record.model_copy(update={"tuning": Tuning(sha256="0" * 64, document=document)})
-        assert (trials_of(tuned), tuning_budget(tuned)) == expected
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from ...api.record import MAIN, Record
 from ...api.statistics import finite
 from ...sweeps.fields import STATE, field_of
 from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, TRAINING, Figure
+from ..arguments import in_label
 from ..curves import curve_statistic, median_curve, seed_scores
-from ..formats import in_label
 from ..grouping import grouped
 from .axes import in_digits, is_log, metric_of, shown, x_title, y_title
 from .line import Line

@@ -9,8 +9,9 @@ from typing import Any
 from ...api.record import MAIN, Record
 from ...sweeps.fields import field_of
 from ...sweeps.figure import Figure
+from ..arguments import in_label
 from ..descriptions import Description, Descriptions
-from ..formats import digits_of, file_name, in_label, in_words
+from ..formats import digits_of, file_name, in_words
 from ..wording import axis, setting
 from .line import Line
 from .panels import Panel, label_of

@@ -1,0 +1,59 @@
+"""What a record's tuning says: whether a search chose its settings, and whether it saw anything."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..api.record import Record
+
+#: What surely differs from chance by at most so many digits, or this share of the mean at chance,
+#: is at chance.
+NEAR_CHANCE = 0.05
+
+
+def is_tuned(record: Record) -> bool:
+    """Whether a search chose the settings of the training: two different ones have a score."""
+    scored = [
+        (trial.get("model_args"), trial.get("recipe_args"))
+        for trial in trials_of(record)
+        if trial.get("score") is not None
+    ]
+    return any(settings != scored[0] for settings in scored)
+
+
+def trials_of(record: Record) -> list[dict[str, Any]]:
+    """The trials of the record's tuning; none without one."""
+    trials = record.tuning.document.get("trials") if record.tuning else None
+    return [t for t in trials if isinstance(t, dict)] if isinstance(trials, list) else []
+
+
+def tuning_budget(record: Record) -> str | None:
+    """The budget that the record's settings were searched for, which may be another than its own.
+
+    None without a tuning, or if the search was for given steps.
+    """
+    budget = record.tuning.document.get("budget") if record.tuning else None
+    return budget if isinstance(budget, str) else None
+
+
+def near_chance(record: Record, chance: float) -> float:
+    """How far from the score of chance a score may lie to be at chance, in the score's units."""
+    return NEAR_CHANCE * (1.0 if record.ranking.has_digits else abs(chance))
+
+
+def tuned_at_chance(record: Record, chance: float | None) -> bool:
+    """Whether no trial of the record's tuning was better than chance, so that noise chose.
+
+    `chance` is the score of the board's best row that ignores the examples; without one, nothing
+    is known.
+    """
+    scores = [trial["score"] for trial in trials_of(record) if _is_score(trial.get("score"))]
+    if chance is None or not math.isfinite(chance) or not scores:
+        return False
+    goodness = record.ranking.goodness
+    return max(map(goodness, scores)) - goodness(chance) <= near_chance(record, chance)
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

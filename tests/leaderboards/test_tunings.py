@@ -1,0 +1,81 @@
+"""What a row says of its tuning: whether settings were chosen, from which trials, and by noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iclbench.api.ranking import Ranking
+from iclbench.api.record import Tuning
+from iclbench.leaderboards import formats
+from iclbench.leaderboards.tunings import is_tuned, trials_of, tuned_at_chance, tuning_budget
+
+
+@pytest.fixture
+def rows(board):
+    return board.rows
+
+
+def test_a_search_without_a_choice_tunes_nothing(rows):
+    record = next(row for row in rows if row.is_trained).record
+    first, second = ({"recipe_args": {"learning_rate": r}, "score": 1.0} for r in (1e-3, 1e-2))
+    for trials, tuned in (
+        ([first, second], True),
+        ([first], False),
+        ([first, first], False),
+        ([first, {**second, "score": None}], False),  # it failed
+        ([{}, 1], False),
+        ("many", False),
+    ):
+        tuning = Tuning(sha256="0" * 64, document={"trials": trials})
+        assert is_tuned(record.model_copy(update={"tuning": tuning})) == tuned
+
+
+def test_a_row_tells_the_trials_of_its_tuning_and_for_which_budget(rows):
+    record = next(row for row in rows if row.is_trained).record
+    assert (trials_of(record), tuning_budget(record)) == ([], None)
+    trial = {"recipe_args": {}, "score": 1.0}
+    for document, expected in (
+        ({"trials": [trial] * 3, "budget": "2s"}, ([trial] * 3, "2s")),
+        ({"trials": [trial]}, ([trial], None)),
+        ({"trials": "many", "budget": 2}, ([], None)),
+    ):
+        tuned = record.model_copy(update={"tuning": Tuning(sha256="0" * 64, document=document)})
+        assert (trials_of(tuned), tuning_budget(tuned)) == expected
+
+
+def with_scores(record, *scores):
+    trials = [
+        {"recipe_args": {"learning_rate": i}, "score": score} for i, score in enumerate(scores)
+    ]
+    tuning = Tuning(sha256="0" * 64, document={"trials": trials})
+    return record.model_copy(update={"tuning": tuning})
+
+
+def test_a_search_whose_trials_are_at_chance_chose_by_noise(rows):
+    record = next(row for row in rows if row.is_trained).record
+    for scores, at_chance in (
+        ((-0.03, 0.04), True),
+        ((-0.03, 0.06), False),
+        ((-0.5, None), True),
+        ((None, None), False),  # nothing is known of trials that failed
+    ):
+        assert tuned_at_chance(with_scores(record, *scores), 0.0) == at_chance
+    assert not tuned_at_chance(with_scores(record, 0.0), None)
+    lower = Ranking(metric="nll", better="lower", statistic="mean")
+    of_nll = record.model_copy(update={"ranking": lower})
+    assert tuned_at_chance(with_scores(of_nll, 1.7, 1.61), 1.61)
+    assert not tuned_at_chance(with_scores(of_nll, 1.7, 1.5), 1.61)
+
+
+def test_a_row_that_was_tuned_at_chance_has_a_mark(rows):
+    row = next(row for row in rows if row.is_trained)
+    assert (formats.mark(row), row.tuned_at_chance) == (formats.UNTUNED, False)
+    blind, seeing = (
+        replace(row, record=with_scores(row.record, 0.0, best), chance_score=0.0)
+        for best in (0.01, 1.0)
+    )
+    assert formats.mark(blind) == formats.TUNED_AT_CHANCE
+    assert formats.origin(blind).endswith("tuned at chance")
+    assert formats.mark(seeing) == formats.MARKS["trained"]
