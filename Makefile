@@ -83,7 +83,7 @@ notes:
 
 JOBS ?= 2
 OUT ?= leaderboards/campaign
-# Train what the boards lack; PLAN=1 only says what is left.
+# Train the missing published rows; PLAN=1 only lists them.
 campaign: $(VENV)/installed
 	OMP_NUM_THREADS=1 $(BIN)/iclbench campaign leaderboards/campaign.toml --device cpu \
 	  --workers $(JOBS) --out $(OUT) $(if $(STAGE),--stage $(STAGE)) $(if $(HOURS),--hours $(HOURS)) \

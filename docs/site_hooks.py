@@ -44,8 +44,7 @@ def on_config(config: Any) -> Any:
 
     (gallery,) = (item["Gallery"] for item in config.nav if "Gallery" in item)
     gallery += [{"Models, solvers and graders": pages("plugins/")}, {"Tasks": pages("tasks/")}]
-    (how_to,) = (item["How-to"] for item in config.nav if "How-to" in item)
-    (guide,) = (item["Write a plugin"] for item in how_to if "Write a plugin" in item)
+    (guide,) = (item["Write a plugin"] for item in config.nav if "Write a plugin" in item)
     guide.append({"A complete example": "guide/example.md"})
     return config
 

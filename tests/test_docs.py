@@ -49,7 +49,8 @@ def test_every_command_of_a_page_works(page, cli, tmp_path, monkeypatch):
     parts = re.findall(r"^```(toml|bash)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     for language, text in parts:
         if language == "toml":
-            (tmp_path / "sweep.toml").write_text(text, "utf-8")
+            for name in ("sweep.toml", "suite.toml", "campaign.toml"):
+                (tmp_path / name).write_text(text, "utf-8")
             continue
         for words in words_of(text):
             assert words[0] == "iclbench"

@@ -49,7 +49,7 @@ def campaign(
     executor: ExecutorName = "local",
     executor_args: ExecutorArgs = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Cells to run at once; above 1, one process per cell.")
+        int, typer.Option(min=1, help="Number of cells to run at once, each in its own process.")
     ] = 1,
     engine: Engine = "auto",
     dry_run: Annotated[

@@ -22,9 +22,9 @@ def check(
 ) -> None:
     """Check that a package's plugins conform to their interfaces.
 
-    Every entry is checked: models on a task of each form, tasks, solvers, recipes, suites, metrics,
-    graders, executors, trackers, commands, and hooks that observe runs. Tiny runs are recorded and
-    verified.
+    All entries are checked: models on one task of every form, tasks, solvers, recipes, suites,
+    metrics, graders, executors, trackers, commands, and hooks that observe runs. Checks make tiny
+    runs and verify their records.
     Exits with 1 if a check fails; ICLBENCH_DEBUG=1 shows its traceback.
     """
     sound_host(strict)

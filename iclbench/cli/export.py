@@ -1,4 +1,4 @@
-"""`iclbench export`: a task's prompts as a data set."""
+"""`iclbench export`: a task's prompts as a dataset."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def export(
 ) -> None:
     """Write a task's evaluation prompts and targets as Parquet, with a card and Croissant metadata.
 
-    `datasets.load_dataset(OUT)` reads the folder; the card says how it reads a task of several
-    cases. The same arguments give the same bytes.
+    `datasets.load_dataset(OUT)` reads the folder; for a task with several cases, such as sizes, the
+    card explains how. The same arguments give the same bytes.
     """
     sound_host(strict)
     from ..exchange.task_data import export_task

@@ -55,8 +55,9 @@ Size = Annotated[str, typer.Option("--recipe", help="The study's size.")]
 Axis = Annotated[
     str | None,
     typer.Option(
-        help="A field of the spec (model_args.layers), state_bytes (the size of a layer's state), "
-        "curve, training (the loss), or operations, seconds or steps (the validation)."
+        help="The x-axis: a setting such as model_args.layers; state_bytes (the size of a layer's "
+        "state); curve (the metric's second axis); training (loss by step); or operations, seconds "
+        "or steps (validation by cost)."
     ),
 ]
 Metrics = Annotated[
@@ -65,7 +66,8 @@ Metrics = Annotated[
 Statistic = Annotated[
     Literal["mean", "median"] | None,
     typer.Option(
-        metavar="mean|median", help="With --x: the statistic of the metrics; default: by metric."
+        metavar="mean|median",
+        help="With --x: the statistic to draw.  [default: depends on the metric]",
     ),
 ]
 Lines = Annotated[

@@ -33,7 +33,7 @@ VERBS = {
     "show": Verb("show:show", "Show the numbers and curves of records."),
     "verify": Verb("verify:verify", "Check records and measure them again."),
     "submit": Verb("submit:submit", "Add records to the published leaderboards."),
-    "export": Verb("export:export", "Write a task's prompts as a data set."),
+    "export": Verb("export:export", "Write a task's prompts as a dataset."),
     "push": Verb("push:push", "Publish records or prompts on the Hugging Face Hub."),
     "pull": Verb("pull:pull", "Check and copy published records or prompts."),
 }

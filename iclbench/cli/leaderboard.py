@@ -52,7 +52,12 @@ def show(
         typer.Option(help="Show only this task.", autocompletion=complete_names("task")),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help=f"Show all boards in full, even more than {MOST_BOARDS}.")
+        bool,
+        typer.Option(
+            "--all",
+            help="Show every board in full; by default, more than "
+            f"{MOST_BOARDS} boards are summarized.",
+        ),
     ] = False,
     style: Style = "table",
     columns: Columns = None,

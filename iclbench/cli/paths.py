@@ -36,7 +36,7 @@ SameFolder = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
-        help="Same as FOLDER; other commands call it --out.",
+        help="Same as FOLDER, for consistency with other commands.",
         parser=usable_path,
     ),
 ]

@@ -15,7 +15,7 @@ Repository = Annotated[
     str,
     typer.Argument(
         metavar="USER/NAME|datasets/USER/NAME|FOLDER",
-        help="A model repository, a data set, or a folder, such as ./copy.",
+        help="A model repository, a dataset, or a folder, such as ./copy.",
         parser=path_text,
     ),
 ]

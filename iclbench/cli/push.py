@@ -48,7 +48,7 @@ def push(
     yes: Annotated[bool, typer.Option("--yes", help="Upload without asking.")] = False,
     strict: Strict = False,
 ) -> None:  # fmt: skip
-    """Publish a record as a model repository, or records or a task's prompts as a data set.
+    """Publish a record as a model repository, or records or a task's prompts as a dataset.
 
     The upload is one commit. The files are listed first, and you are asked to confirm. The token
     comes from HF_TOKEN or `hf auth login`. Exits with 2 if a damaged record was left out.

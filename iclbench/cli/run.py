@@ -109,7 +109,7 @@ def run(
     NAME. With --suite, each model runs on every board that it supports, and your options override
     the suite's.
 
-    With only --weights RECORD.json and --shift, evaluations under shift are added to the record.
+    To add evaluations under shift to a record, give only --weights RECORD.json and --shift.
     With a model and a task, --weights and --init also accept a record and use its weights.
     """
     from ..display.views import waiting

@@ -32,7 +32,7 @@ def submit(
         bool,
         typer.Option(
             "--held-out",
-            help="Also evaluate trained rows on newly drawn prompts; for the publisher.",
+            help="Also evaluate on newly drawn prompts. For maintainers only.",
         ),
     ] = False,
     strict: Strict = False,

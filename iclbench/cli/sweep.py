@@ -62,7 +62,7 @@ def sweep(
     executor_args: ExecutorArgs = None,
     workers: Workers = None,
     recipe: Annotated[
-        str, typer.Option(help="The size: quick, or one defined in the file.")
+        str, typer.Option(help="The size to run: quick, or a name under [recipes] in the file.")
     ] = "quick",
     engine: Engine = "auto",
     checkpoint_seconds: CheckpointSeconds = 30.0,

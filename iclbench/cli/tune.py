@@ -68,9 +68,10 @@ def tune(
     dry_run: DryRun = False,
     strict: Strict = False,
 ) -> None:
-    """Search for arguments at a tenth of the budget; write one tuning per board to OUT/tunings.
+    """Search for good settings with short trials, a tenth of the budget each.
 
-    Existing trials are skipped. Arguments that you set are not searched.
+    Writes one tuning per board to OUT/tunings. Existing trials are reused. Arguments that you set
+    are not searched.
     """
     sound_host(strict)
     with stops_on_signals("the same command continues"):

@@ -44,18 +44,17 @@ def verify(
         ),
     ] = None,
     retrain: Annotated[
-        bool, typer.Option("--retrain", help="Also train again, and compare facts only claimed.")
+        bool, typer.Option("--retrain", help="Also retrain, and compare claimed facts.")
     ] = False,
     write: Annotated[
-        bool,
-        typer.Option("--write", help="Mark records that hold as verified with this code."),
+        bool, typer.Option("--write", help="Write the proof into records that pass.")
     ] = False,
     every: Annotated[
         bool, typer.Option("--all", help="Show every fact, not only those that differ.")
     ] = False,
     sample: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Only N records of all tasks, always the same ones."),
+        typer.Option(min=1, metavar="N", help="Verify N records of all tasks, always the same."),
     ] = None,
     style: Style = "table",
     columns: Columns = None,
@@ -64,9 +63,9 @@ def verify(
 ) -> None:
     """Check each record's digests, rebuild its model and compare every fact that can be computed.
 
-    Facts about the past are shown as claimed. Exits with 1 if a fact differs, and with 2 if a
-    record is damaged or can't be verified. With --format, --columns or --sort, print one table with
-    a line per record, or per fact with --all.
+    Facts that can't be recomputed, such as dates and times, are listed as claimed. Exits with 1 if
+    a fact differs, and with 2 if a record is damaged or can't be verified. With --format, --columns
+    or --sort, print one table with a line per record, or per fact with --all.
     """
     from ..display.views import waiting
 

@@ -89,7 +89,7 @@ def _state(target: type[Architecture]) -> Iterator[str]:
     except PLUGIN_FAILURES:  # or its defaults name a model that is not installed
         return
     if text is not None:
-        yield f"State of each layer (float32, with default arguments): {text}."
+        yield f"State of each layer, with default arguments in float32: {text}."
 
 
 def _task(plugins: PluginHost, name: str) -> Iterator[Part]:

@@ -37,8 +37,8 @@ class HubSource:
     def __init__(self, hub: Hub, kind: Kind, name: str) -> None:
         state = hub.state(kind, name)
         if state is None:
-            what = "data set" if kind == "dataset" else "model repository"
-            hint = f"; a data set is named datasets/{name}" if kind == "model" else ""
+            what = "dataset" if kind == "dataset" else "model repository"
+            hint = f"; a dataset is named datasets/{name}" if kind == "model" else ""
             raise UsageError(f"there is no {what} {name} visible to you at {hub.endpoint}{hint}")
         self.name = name
         self._hub, self._kind, self._state = hub, kind, state

@@ -226,7 +226,7 @@ def test_a_mistyped_address_is_not_taken_for_a_folder(text):
 def test_what_is_not_there_is_one_line(cli, hub, trained, tmp_path):
     hub.repositories["model", "ann/other"] = Repository(files={"weights.bin": b"1"})
     for words, message in [
-        (("pull", "ann/missing"), "a data set is named datasets/ann/missing"),
+        (("pull", "ann/missing"), "a dataset is named datasets/ann/missing"),
         (("pull", "ann/other"), "has no iclbench records"),
         (("pull", "./missing"), "there is no folder"),
         (("push", "missing.json", "--to", "ann/x"), "missing.json can't be read"),
