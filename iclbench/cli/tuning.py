@@ -54,7 +54,7 @@ class Preparation:
         """The plan with the tuning that fits it, or as it is."""
         if not self._documents or plan.recipe is None:
             return plan
-        from ..leaderboards.arguments import arguments
+        from ..leaderboards.arguments import argument_pairs
         from ..runs.tuned import choose_tuning
         from ..runs.tuned import tuned as with_tuning
 
@@ -64,7 +64,7 @@ class Preparation:
         self._used.add(id(document))
         chosen = with_tuning(plan, document)
         args = {**document.best.model_args, **document.best.recipe_args}
-        report(f"{plan.spec.model} on {plan.spec.task}: tuned: {arguments(args)}")
+        report(f"{plan.spec.model} on {plan.spec.task}: tuned: {argument_pairs(args)}")
         return chosen
 
     def require_used(self) -> None:

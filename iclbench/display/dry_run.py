@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..api.grader import Completion
 from ..api.spec import ACTIONS
 from ..console import counted
-from ..leaderboards.arguments import arguments
+from ..leaderboards.arguments import argument_pairs
 from ..runs.store import RecordStore
 from ..runs.suites import in_words, summed
 from ..runs.training import checkpoint_path
@@ -98,7 +98,9 @@ def _row(plan: Plan, expected: Estimate | None, settings: Settings) -> dict[str,
         "model": spec.model,
         "task": spec.task,
         "does": _action(plan, settings),
-        "arguments": arguments({**request.model_args, **request.task_args, **request.recipe_args}),
+        "arguments": argument_pairs(
+            {**request.model_args, **request.task_args, **request.recipe_args}
+        ),
         "id": spec.id,
         "spec": spec.model_dump(mode="json"),
     }

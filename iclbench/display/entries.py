@@ -17,7 +17,7 @@ from ..api.task import Task
 from ..api.tracker import Tracker
 from ..console import counted
 from ..discovery import Plugin
-from ..leaderboards.arguments import arguments
+from ..leaderboards.arguments import argument_pairs
 from ..nn.architecture import SequenceArchitecture
 from ..plugins import PluginHost
 from ..runs.state_size import describe_state
@@ -107,7 +107,7 @@ def _task(plugins: PluginHost, name: str) -> Iterator[Part]:
             {
                 "recipe": key,
                 "training": recipe_summary(recipe),
-                "sets": arguments({**recipe.model_args, **recipe.task_args}),
+                "sets": argument_pairs({**recipe.model_args, **recipe.task_args}),
             }
             for key, recipe in target.recipes.items()
         ]
@@ -169,11 +169,11 @@ def _suite(plugins: PluginHost, name: str) -> Iterator[Part]:
     rows = []
     for board in suite.boards:
         request = board.request("MODEL")
-        training = [request.budget or request.recipe, arguments(request.recipe_args)]
+        training = [request.budget or request.recipe, argument_pairs(request.recipe_args)]
         rows.append({
             "board": board.name,
             "task": request.task,
-            "arguments": arguments(request.task_args),
+            "arguments": argument_pairs(request.task_args),
             "dtype": request.dtype,
             "training": ", ".join(filter(None, training)),
             "seeds": len(request.seeds),

@@ -11,7 +11,7 @@ from ..api.names import visible
 MOST_VALUE = 80
 
 
-def arguments(values: dict[str, Any]) -> str:
+def argument_pairs(values: dict[str, Any]) -> str:
     """`k=v` pairs; leaves out what is null, and a task's seed of 0."""
     shown = {k: v for k, v in values.items() if v is not None and (k, v) != ("task_seed", 0)}
     return ", ".join(f"{k}={argument(v)}" for k, v in shown.items())

@@ -17,7 +17,7 @@ from ..runs.code import installed_code
 from ..runs.statistics import GRADE
 from ..runs.store import RecordStore, folder_of_records, read_record
 from . import formats
-from .arguments import arguments
+from .arguments import argument_pairs
 from .export import export_table
 from .floor import Floor, floor_of
 from .grouping import grouped
@@ -131,7 +131,7 @@ class Board:
     @property
     def description(self) -> str:
         """The task with its arguments, and what ranks."""
-        args = arguments(self.evaluation.task_args)
+        args = argument_pairs(self.evaluation.task_args)
         text = (
             f"{self.title} v{self.task_version}{f' ({args})' if args else ''} · {self.dtype} · "
             f"{self.ranking.metric} on {counted(self.evaluation.prompts, 'prompt')}, ranked by its "

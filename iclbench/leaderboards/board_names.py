@@ -7,7 +7,7 @@ from typing import Any
 
 from ..api.record import Record
 from ..console import counted
-from .arguments import arguments
+from .arguments import argument_pairs
 from .grouping import grouped
 
 
@@ -24,7 +24,7 @@ def board_names(records: Sequence[Record]) -> list[str]:
         for main, dtype in zip(mains, dtypes, strict=True)
     ]
     differing = differing_arguments(names, [main.task_args for main in mains])
-    names = told_apart(names, [arguments(args) for args in differing], " ")
+    names = told_apart(names, [argument_pairs(args) for args in differing], " ")
     names = told_apart(names, [counted(main.prompts, "prompt") for main in mains], " ")
     names = told_apart(names, [f"version {record.spec.task_version}" for record in records], " ")
     return told_apart(names, [f"evaluation seed {r.spec.eval_seed}" for r in records], " ")

@@ -9,7 +9,7 @@ from tabulate import tabulate
 from ..api.results import Evaluation
 from ..console import counted
 from ..runs.heldout import HELD_OUT_SIGNIFICANCE
-from .arguments import arguments
+from .arguments import argument_pairs
 from .board import Board
 from .escaping import markdown
 from .held_out import is_of_public_data
@@ -45,7 +45,7 @@ def bullets(lines: Iterable[str]) -> str:
 
 def evaluation_in_words(evaluation: Evaluation) -> str:
     """The task's arguments and the number of prompts."""
-    args = markdown(arguments(evaluation.task_args))
+    args = markdown(argument_pairs(evaluation.task_args))
     return (f"{args}; " if args else "") + counted(evaluation.prompts, "prompt")
 
 

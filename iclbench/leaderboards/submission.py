@@ -24,7 +24,7 @@ from ..runs.tuned import tuning_path
 from ..runs.verify import verify
 from . import formats
 from .argument_numbers import FOLLOWS, require_few_numbers
-from .arguments import arguments
+from .arguments import argument_pairs
 from .board import comparable
 from .copied_weights import published_of_task, require_own_formula, require_own_weights
 from .escaping import markdown
@@ -222,7 +222,7 @@ def _labels(records: Sequence[Record]) -> dict[str, str]:
 def _line(submission: Submission, label: str) -> dict[str, str]:
     record, row = submission.record, submission.row
     ranking, spec, environment = record.ranking, record.spec, record.environment
-    args = markdown(arguments(record.main.task_args))
+    args = markdown(argument_pairs(record.main.task_args))
     plugins = ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins)
     return {
         "task": f"{record.main.title} v{spec.task_version} ({args}) {spec.dtype}",

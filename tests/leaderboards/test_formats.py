@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iclbench.leaderboards import ranking
-from iclbench.leaderboards.arguments import arguments, in_label
+from iclbench.leaderboards.arguments import argument_pairs, in_label
 from iclbench.leaderboards.formats import (
     difference,
     digits,
@@ -29,7 +29,7 @@ def test_a_difference_is_in_digits_gained_and_marked_if_significant():
 
 def test_arguments_are_abbreviated():
     values = {"task_seed": 0, "sizes": [2, 3, 4, 9], "noise": None, "order": "any", "x": [0.5]}
-    assert arguments(values) == "sizes=2-4,9, order=any, x=[0.5]"
+    assert argument_pairs(values) == "sizes=2-4,9, order=any, x=[0.5]"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 from ...api.record import Record
 from ...api.statistics import Curve
 from .. import formats
-from ..arguments import arguments
+from ..arguments import argument_pairs
 from ..board import Board
 from ..curves import curve_statistic
 from ..descriptions import Descriptions
@@ -70,7 +70,7 @@ def _group(name: str, members: Sequence[Placed], measured: Measured, about: Desc
     maps_of_each = shared_maps([row.record for row, _, _ in members], name)
     return {
         "title": f"{board.title}, {board.dtype}",
-        "setting": arguments(board.evaluation.task_args),
+        "setting": argument_pairs(board.evaluation.task_args),
         "study": base.partition("studies/")[2],
         "overview": [],
         "is_whole": len(members) <= MOST_LINES,

@@ -8,7 +8,7 @@ from ...api.errors import IclbenchError
 from ...api.ranking import Ranking
 from ...runs.load import load_task
 from .. import formats
-from ..arguments import arguments
+from ..arguments import argument_pairs
 from ..board import Board
 from ..board_names import differing_arguments, told_apart
 from ..descriptions import Description, Descriptions
@@ -228,5 +228,5 @@ def _titles(columns: Sequence[tuple[Board, str]], about: Descriptions) -> list[s
     ]
     names = told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board, _ in columns])
     differing = differing_arguments(names, [board.evaluation.task_args for board, _ in columns])
-    names = told_apart(names, [arguments(args) for args in differing])
+    names = told_apart(names, [argument_pairs(args) for args in differing])
     return told_apart_by_evaluation(names, [board for board, _ in columns])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ...api.errors import UsageError
 from ...api.spec import RunSpec
 from .. import formats
-from ..arguments import arguments
+from ..arguments import argument_pairs
 from ..board import Board
 from ..board_names import differing_arguments, told_apart
 from ..curves import COST_TITLES, drawn_curve, median_curve
@@ -147,7 +147,7 @@ def _names_of_evaluations(boards: Sequence[Board], about: Descriptions) -> list[
     words = [about.task(b.task).settings(a) for b, a in zip(boards, differing, strict=True)]
     names = told_apart(names, words)
     names = told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board in boards])
-    return told_apart(names, [arguments(args) for args in differing])
+    return told_apart(names, [argument_pairs(args) for args in differing])
 
 
 def _settings(boards: Sequence[Board], about: Descriptions) -> list[str]:
@@ -160,7 +160,7 @@ def _settings(boards: Sequence[Board], about: Descriptions) -> list[str]:
     names = [f"{task}\n{setting}" for task, setting in zip(tasks, words, strict=True)]
     names = told_apart(names, [f"{board.evaluation.prompts:,}\u00a0prompts" for board in boards])
     arguments = [board.evaluation.task_args for board in boards]
-    differing = [arguments(args) for args in differing_arguments(names, arguments)]
+    differing = [argument_pairs(args) for args in differing_arguments(names, arguments)]
     return [name.partition("\n")[2].removeprefix(", ") for name in told_apart(names, differing)]
 
 

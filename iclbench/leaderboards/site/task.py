@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import formats
-from ..arguments import arguments
+from ..arguments import argument_pairs
 from ..board import Board
 from ..descriptions import Descriptions
 from ..row import Row
@@ -76,7 +76,7 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "key": key,
         "title": evaluation_title(boards[0], about.task(boards[0].task)),
         "setting": setting_in_words(boards[0], about.task(boards[0].task)),
-        "args": arguments(boards[0].evaluation.task_args),
+        "args": argument_pairs(boards[0].evaluation.task_args),
         "budget": ", ".join(track or settings.OPEN_BUDGETS for track in boards[0].tracks),
         "board": boards[0],
         "dots": [
