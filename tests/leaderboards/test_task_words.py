@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import replace
@@ -17,6 +18,7 @@ from iclbench.leaderboards.ranking import SIGNIFICANCE, ranks
 from iclbench.leaderboards.site.dotplot import axis_of, references
 from iclbench.leaderboards.site.magnitudes import spans_magnitudes
 from iclbench.leaderboards.site.task import task
+from iclbench.leaderboards.site.task_table import table_rows
 from iclbench.leaderboards.site.task_words import (
     evaluation_titles,
     floor_in_words,
@@ -134,6 +136,17 @@ def test_errors_of_many_magnitudes_have_logarithmic_scales(gradient, about):
         dot = float(re.search(r'cx="([\d.]+)"', row["plot"])[1])
         low, high, at = (math.log(v) for v in (axis.low, axis.high, row["row"].score))
         assert dot == pytest.approx(4 + 82 * (high - at) / (high - low), abs=0.06)
+
+
+def test_errors_beyond_what_an_axis_can_show_do_not_stop_the_page(gradient, about):
+    scores = itertools.cycle([1e300, 1e-300, 1e-14, 1e200])
+    odd = gradient.rows[0], *(replace(row, score=next(scores)) for row in gradient.rows * 2)
+    for rows in (odd, odd[1:3], odd[1:2]):
+        board = replace(gradient, rows=rows)
+        low, high, log = axis_of(board, rows, [])
+        assert 0 < low < high or not log
+        assert math.isfinite(low - high)
+        assert all("nan" not in row["plot"] for row in table_rows([board], 9))
 
 
 def test_scores_of_one_magnitude_and_digits_have_linear_scales(boards):

@@ -15,7 +15,7 @@ from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
 from ..row import Row
-from .magnitudes import is_error, spans_magnitudes
+from .magnitudes import extent, is_error, spans_magnitudes
 from .settings import best_by_model, trained
 from .svg import ToPixels, to_pixels
 from .ticks import spaced, ticks
@@ -137,9 +137,9 @@ def axis_of(board: Board, rows: Sequence[Row], marks: Sequence[Reference]) -> Ax
         # Beyond chance there is nothing to tell models apart by.
         is_lower = board.ranking.better_score == "lower"
         scores = [min(v, chance[0]) if is_lower else max(v, chance[0]) for v in scores]
-    low, high = min([*known, *scores]), max([*known, *scores])
+    low, high = extent([*known, *scores], log=False) or (0.0, 1.0)
     if is_error(board.rows[0].record) and spans_magnitudes([low, high]):
-        margin = (high / low) ** 0.06
+        margin = high**0.06 / low**0.06  # high / low may overflow
         return Axis(low / margin, high * margin, log=True)
     margin = 0.06 * (high - low) or 0.5
     return Axis(low - margin, high + margin, log=False)

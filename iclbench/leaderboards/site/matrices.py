@@ -15,9 +15,9 @@ from ..row import Row
 from ..shift_table import Line, shift_lines, shifted_rows
 from . import settings
 from .figure import View, figure
-from .magnitudes import spans_magnitudes
+from .magnitudes import extent, spans_magnitudes
 from .minus import with_minus
-from .plots import Plot, extent, name_of, names_of, plot
+from .plots import Plot, name_of, names_of, plot
 from .task_words import evaluation_title, evaluation_titles, told_apart_by_evaluation
 
 

@@ -16,14 +16,12 @@ from ..floor import floor_label
 from ..formats import digits_of, in_words
 from ..grouping import grouped
 from ..row import PROFILE, Row, credible
-from .magnitudes import is_error
+from .magnitudes import extent, is_error
 from .settings import OPEN_BUDGET
 
 #: Colors of the style sheet; with dashes, twice as many lines can be told apart.
 COLORS = 10
 MOST_LINES = 2 * COLORS
-#: The largest magnitude that an axis shows; the smallest of a logarithmic one is its inverse.
-LARGEST = 1e200
 #: Lines whose names have room at their ends, and the characters of a name that have it.
 MOST_NAMES, LONGEST_NAME = 22, 34
 #: The heights that a plot's lines can end at and have their names beside them.
@@ -246,14 +244,3 @@ def spans_lines(lines: Sequence[Plot]) -> bool:
     if not positive or any(v < 0 for v in values):
         return False
     return bool(max(positive) > 30 * min(positive))
-
-
-def can_show(value: float | None, log: bool) -> bool:
-    """Whether an axis can show a value: beyond these magnitudes its arithmetic would overflow."""
-    return value is not None and abs(value) <= LARGEST and (not log or value >= 1 / LARGEST)
-
-
-def extent(values: Iterable[float | None], log: bool) -> tuple[float, float] | None:
-    """The smallest and largest value that an axis can show, or None."""
-    known = [v for v in values if v is not None and can_show(v, log)]
-    return (min(known), max(known)) if known else None

@@ -11,7 +11,8 @@ from html import escape
 from typing import NamedTuple
 
 from . import end_labels, point_labels
-from .plots import Plot, can_show, extent
+from .magnitudes import can_show, extent
+from .plots import Plot
 from .ticks import spaced, ticks
 
 TOP, BOTTOM = 12, 44
