@@ -69,10 +69,10 @@ def search_space(plan: Plan, changes: Mapping[str, Any]) -> SearchSpace:
         else [*dict.fromkeys([recipe.schedule, *SCHEDULES])],
         "model_args": _shapes(plan),
     }
-    space = parse_config(SearchSpace, {**default, **_with_tables(changes)}, "--space")
+    space = parse_config(SearchSpace, {**default, **_with_tables(changes)}, "space")
     for name in (*space.model_args, *(["init_std"] if space.init_std else [])):
         if name not in plan.architecture.Config.model_fields:
-            raise UsageError(f"--space: {plan.spec.model} has no argument {name!r}")
+            raise UsageError(f"space: {plan.spec.model} has no argument {name!r}")
     return space.model_copy(
         update={"optimizers": tuple(_complete(plan, choice) for choice in space.optimizers)}
     )
