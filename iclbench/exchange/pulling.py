@@ -31,7 +31,7 @@ from ..runs.objects import MOST_BYTES as MOST_OBJECT_BYTES
 from ..runs.objects import Objects
 from ..runs.proofs import without_proof
 from ..runs.store import MOST_BYTES as MOST_RECORD_BYTES
-from ..runs.store import RecordStore, is_record_name, read_record
+from ..runs.store import RecordStore, is_record_name, read_record, require_place
 from ..runs.verify import verify
 from .comparison import require_same_prompts
 from .document import DOCUMENT, Export, read_export
@@ -148,10 +148,9 @@ def _staging(out: Path) -> Iterator[Path]:
 def _sound_record(staging: Path, path: str) -> Record:
     try:
         record = read_record(staging / path)
+        require_place(staging / path, record)
     except RecordError as error:
         raise RecordError(str(error).replace(f"{staging}/", "")) from None
-    if path != record.file:
-        raise RecordError(f"{path}: the record of this run is {record.file}")
     if record.proof is not None and record.proof.kind == "retrained":
         # Here nobody has trained it again.
         record = without_proof(record)

@@ -25,7 +25,7 @@ from ..api.tuning import tuning_bytes
 from ..files import LEADERBOARDS, RECORDS, STUDIES
 from ..runs.heldout import SUFFIX
 from ..runs.objects import FOLDER
-from ..runs.store import is_record_name, read_record
+from ..runs.store import is_record_name, read_record, require_place
 from ..runs.tuned import FOLDER as TUNINGS_FOLDER
 from ..runs.tuned import tuning_path
 from .reading import sound_records
@@ -191,8 +191,7 @@ def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
     for path in records:
         try:
             record = read_record(path)
-            if path.relative_to(path.parents[1]).as_posix() != record.file:
-                raise RecordError(f"the record of this run is {record.file}")
+            require_place(path, record)
             named |= {path.parents[1] / reference.name for reference in record.files()}
             _require_shipped_data(record)
             if record.proof is not None and record.proof.kind == "retrained":

@@ -12,7 +12,7 @@ from ..api.errors import PLUGIN_FAILURES, RecordError, problem_with
 from ..api.record import Record
 from ..runs.objects import FOLDER, Objects
 from ..runs.recorded_answers import read_answers
-from ..runs.store import RecordStore, read_record
+from ..runs.store import RecordStore, read_record, require_place
 from .board import Boards, Places, boards
 
 #: Takes one line for every record that is left out; it names the record's path.
@@ -65,7 +65,7 @@ def sound_records_of(
     with _without_collection():
         for path, record in sound_records(paths, refused):
             try:
-                _require_place(store, path, record)
+                require_place(path, record)
                 if whole:
                     _require_files(path, record)
             except RecordError as error:
@@ -117,13 +117,6 @@ def require_objects(records: Path) -> None:
             f"{records} lacks {FOLDER}/, which holds the per-prompt values for comparing rows; in "
             "a sparse checkout, `git sparse-checkout disable` fetches it"
         )
-
-
-def _require_place(store: Places, path: Path, record: Record) -> None:
-    """Raise RecordError for a copy of a record under another name: a run has one row."""
-    expected = store.path_of(record)
-    if path != expected:
-        raise RecordError(f"the record of this run is {expected.relative_to(expected.parents[1])}")
 
 
 def _require_files(path: Path, record: Record) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..api.errors import RecordError
 from ..api.record import Proof, Record
 from ..devices import environment, find_device
 from .code import checking_code
 from .report import date_now
-from .store import RecordStore
+from .store import RecordStore, require_place
 
 
 def evaluated(record: Record, device: str = "auto") -> Record:
@@ -31,7 +30,5 @@ def without_proof(record: Record) -> Record:
 def write_proof(path: Path, proved: Record) -> None:
     """Replace the record in `path`; raises RecordError if that is not its place in a store."""
     path = path.resolve()
-    store = RecordStore(path.parent.parent)
-    if store.path(proved.spec) != path:
-        raise RecordError(f"{path}: only a record in its store can get a proof")
-    store.write(proved)
+    require_place(path, proved)
+    RecordStore(path.parent.parent).write(proved)
