@@ -25,6 +25,7 @@ from ..api.tuning import tuning_bytes
 from ..files import LEADERBOARDS, RECORDS, STUDIES
 from ..runs.heldout import SUFFIX
 from ..runs.objects import FOLDER
+from ..runs.proofs import is_retrained
 from ..runs.store import is_record_name, read_record, require_place
 from ..runs.tuned import FOLDER as TUNINGS_FOLDER
 from ..runs.tuned import tuning_path
@@ -194,7 +195,7 @@ def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
             require_place(path, record)
             named |= {path.parents[1] / reference.name for reference in record.files()}
             _require_shipped_data(record)
-            if record.proof is not None and record.proof.kind == "retrained":
+            if is_retrained(record):
                 raise RecordError("its proof of training again is not of the board's side")
             if record.tuning is not None:
                 file = path.parents[2] / tuning_path(record.tuning)

@@ -18,10 +18,10 @@ from ..runs.grading_facts import has_paid_grades
 from ..runs.heldout import HeldOut, has_held_out, held_out_path, write_held_out
 from ..runs.heldout_evaluation import evaluate_held_out
 from ..runs.objects import Objects
-from ..runs.proofs import evaluated, without_proof
+from ..runs.proofs import evaluated, is_retrained, without_proof
 from ..runs.store import RecordStore, read_record
 from ..runs.tuned import tuning_path
-from ..runs.verify import verify
+from ..runs.verify import require_holding
 from . import formats
 from .board import comparable
 from .copied_weights import published_of_task, require_own_weights
@@ -56,19 +56,14 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
     not replace a published row or have its weights.
     """
     record = read_record(path)
-    if record.proof is not None and record.proof.kind == "retrained":
+    if is_retrained(record):
         raise RecordError(
             f"{path}: its proof says retrained; only `iclbench verify --retrain --write` on the "
             "published record may write that. Submit the record as the run left it"
         )
     _require_files(path, record)
     new = _require_new(path, record, store)
-    checks = verify(path, device_name)
-    failing = [check for check in checks if not check.holds]
-    if failing:
-        raise RecordError(
-            f"{path}: {len(failing)} of {len(checks)} facts do not hold; {failing[0].difference}"
-        )
+    checks = require_holding(path, device_name)
     if new:
         require_own_weights(path, record, published_of_task(record, store))
     (row,) = rows_of({record.id: path}, [record])

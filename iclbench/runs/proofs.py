@@ -22,6 +22,11 @@ def evaluated(record: Record, device: str = "auto") -> Record:
     return record.model_copy(update={"proof": proof}).sealed()
 
 
+def is_retrained(record: Record) -> bool:
+    """Whether the record's proof says that its training was repeated, which no author may write."""
+    return record.proof is not None and record.proof.kind == "retrained"
+
+
 def without_proof(record: Record) -> Record:
     """What the record's author wrote."""
     return record.model_copy(update={"proof": None}).sealed()
