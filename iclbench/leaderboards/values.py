@@ -11,12 +11,12 @@ from pydantic import Field, model_validator
 
 from ..api.config import Config
 from ..api.errors import UsageError
+from ..api.names import is_finite_number
 from ..api.record import MAIN, Record
 from ..api.results import Evaluation
 from ..api.statistics import Statistics
 from ..runs.store import RecordStore, read_values
 from ..sweeps.fields import field_of, require_field
-from .figures.maps import is_number
 
 
 class Value(Config):
@@ -146,5 +146,5 @@ def single_numbers(content: Any, path: str = "") -> Iterator[tuple[str, float]]:
         for index, value in enumerate(content):
             if isinstance(value, dict):
                 yield from single_numbers(value, f"{path} {index}")
-    elif is_number(content):
+    elif is_finite_number(content):
         yield path, float(content)

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ...api.names import is_finite_number
 from ...api.record import Record
 from ...api.statistics import Curve
 from .. import formats
 from ..board import Board
 from ..curves import curve_statistic
 from ..descriptions import Descriptions
-from ..figures.maps import is_number
 from ..grouping import grouped
 from ..row import Row
 from ..values import single_numbers
@@ -239,7 +239,7 @@ def _at(analysis: Any, path: Any) -> list[Any] | None:
     if not isinstance(path, str):
         return None
     values = _walk(analysis, path.split("."))
-    sound = isinstance(values, list) and all(v is None or is_number(v) for v in values)
+    sound = isinstance(values, list) and all(v is None or is_finite_number(v) for v in values)
     return values if sound else None
 
 

@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ...api.names import visible
+from ...api.names import is_number, visible
 from ...api.record import Record
 from ...runs.objects import Objects
 from ...runs.recorded_answers import read_answers
-from ..figures.references import is_real
 from ..formats import in_words
 from ..row import Row
 from .figure import View
@@ -52,7 +51,7 @@ def _view(content: dict[str, Any]) -> View:
     shown = [
         (in_words(visible(str(name), 40)), with_minus(f"{float(value):.3g}"))
         for name, value in pairs
-        if is_real(value)
+        if is_number(value)
     ]
     return {
         "beginning": _lines(content["beginning"]),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ...api.names import is_number
 from ...api.ranking import Ranking
 from ...api.record import Record
 from ...api.spec import canonical_json
 from ...sweeps.fields import ARGUMENTS, omitted_arguments
 from ..board_names import differing_arguments
 from ..descriptions import Descriptions
-from ..figures.references import is_real
 from ..formats import digits_of, in_words
 from .plots import MOST_LINES, Plot, plot
 
@@ -28,7 +28,7 @@ def series(records: Sequence[Record], about: Descriptions) -> list[Plot]:
     fields: dict[str, set[Any]] = {}
     for fact in facts:
         for name, value in fact.items():
-            if is_real(value) and name not in _NOT_SETTINGS:
+            if is_number(value) and name not in _NOT_SETTINGS:
                 fields.setdefault(name, set()).add(value)
     plots = [
         _along(name, records, facts, about) for name in sorted(fields) if len(fields[name]) > 1
@@ -42,7 +42,7 @@ def _along(
     groups: dict[tuple[Any, ...], list[tuple[float, Record, dict[str, Any]]]] = {}
     for record, fact in zip(records, facts, strict=True):
         value = fact.get(name)
-        if is_real(value):
+        if is_number(value):
             key = tuple((k, v) for k, v in fact.items() if k != name)
             groups.setdefault(key, []).append((value, record, fact))
     lines = [rows for rows in groups.values() if len({value for value, _, _ in rows}) > 1]
