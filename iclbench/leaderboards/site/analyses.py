@@ -9,6 +9,7 @@ from typing import Any
 from ...api.names import is_finite_number
 from ...api.record import Record
 from ...api.statistics import Curve
+from ...console import capitalized
 from .. import formats
 from ..board import Board
 from ..curves import curve_statistic
@@ -187,7 +188,7 @@ def _line(curve: Curve, statistic: str, name: str) -> Plot:
 
 def _curve_plot(metric: str, axis: str, statistic: str, lines: Sequence[Plot]) -> Plot:
     words = formats.in_words(metric)
-    title, y = f"{words[:1].upper()}{words[1:]}", f"{statistic} {words}"
+    title, y = capitalized(words), f"{statistic} {words}"
     return plot(title, formats.in_words(axis), y, lines, log=spans_lines(lines))
 
 

@@ -16,6 +16,7 @@ from ..board import Board
 from ..descriptions import Descriptions
 from ..row import Row
 from .magnitudes import extent, is_error, spans_magnitudes
+from .minus import with_minus
 from .settings import best_by_model, trained
 from .svg import ToPixels, to_pixels
 from .ticks import spaced, ticks
@@ -164,7 +165,7 @@ def _row(row: Row, name: str, index: int, frame: _Frame) -> Iterator[str]:
     y = TOP + ROW * index + ROW / 2 + 2
     score = row.score or 0.0
     low, high = row.bounds.low, row.bounds.high
-    value = formats.score(score, row.record.ranking).replace("-", "−")
+    value = with_minus(formats.score(score, row.record.ranking))
     interval = f" [{formats.score_interval(row)}]" if row.bounds.kind else ""
     text = escape(f"{row.label}: {value}{interval}")
     yield f'<a href="{frame.root}runs/{row.record.id}.html"><title>{text}</title>'

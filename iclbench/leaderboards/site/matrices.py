@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...api.errors import IclbenchError
 from ...api.ranking import Ranking
+from ...console import capitalized
 from ...runs.load import load_task
 from .. import formats
 from ..board import Board
@@ -144,7 +145,7 @@ def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
     metric = about.metric_of(board)
     score = formats.digits_of(metric) if board.has_digits else f"mean {metric}"
     return plot(
-        score[:1].upper() + score[1:], "state after a prompt, bytes per layer", score, lines,
+        capitalized(score), "state after a prompt, bytes per layer", score, lines,
         log=not board.has_digits and spans_magnitudes(
             v for line in lines for key in ("y", "low", "high") for v in line.get(key, ())
         ), log_x=True,

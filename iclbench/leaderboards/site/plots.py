@@ -9,6 +9,7 @@ import numpy as np
 
 from ...api.record import Record
 from ...api.statistics import Curve
+from ...console import capitalized
 from ..board import Board
 from ..curves import COST_TITLES, curve_statistic, drawn_curve, median_curve
 from ..descriptions import Description, Descriptions
@@ -183,7 +184,7 @@ def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
                 lines.append({"name": name, "x": getattr(curve, cost), "y": median_curve(curve)})
         if lines:
             words = "training compute" if cost == "operations" else "training time"
-            title = f"{_capital(score)} against {words}, {board.dtype}"
+            title = f"{capitalized(score)} against {words}, {board.dtype}"
             y = f"mean {score} on validation"
             log_x = any(v > 0 for line in lines for v in line["x"])
             log = may_be_log and spans_lines(lines)
@@ -219,11 +220,7 @@ def record_curves(record: Record, about: Description) -> list[Plot]:
 
 def _along(words: str, axis: str) -> str:
     """The title of a curve; a metric may say by itself what it runs along."""
-    return _capital(words if words.endswith(f" by {axis}") else f"{words} along {axis}")
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return capitalized(words if words.endswith(f" by {axis}") else f"{words} along {axis}")
 
 
 def _line(name: str, curve: Curve, statistic: str) -> Plot:

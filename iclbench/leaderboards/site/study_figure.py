@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...api.record import Record
+from ...console import capitalized
 from ...sweeps.figure import NOT_FIELDS, Figure
 from ..descriptions import Descriptions
 from ..figures.axes import metric_of, shown, y_title
@@ -114,7 +115,7 @@ def _panel(panel: Panel, free: bool, hues: Mapping[str, int], floor: str) -> Vie
         and spans_magnitudes(v for line in panel.lines for v in map(finite_value, line.y))
     ):
         panel = replace(panel, log_y=True)
-    title = panel.y_title[:1].upper() + panel.y_title[1:]
+    title = capitalized(panel.y_title)
     title += f", {panel.column}" if panel.column else ""
     xs = {x for line in panel.lines for x in line.x}
     if is_numeric([*xs]) and len(xs) > 1:
