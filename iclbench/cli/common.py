@@ -15,6 +15,7 @@ from ..console import Reporter, report
 from ..display.table import AS_TABLE, Format, Output, joined
 from ..files import LEADERBOARDS, RECORDS, STAGING
 from ..plugins import PluginHost, host
+from ..sweeps.tuning.trials import MOST_TRIALS
 from .paths import path_text
 
 if TYPE_CHECKING:
@@ -68,9 +69,6 @@ SuiteName = Annotated[
         autocompletion=complete_names("suite"),
     ),
 ]
-#: The trials of a tuning where nothing else is asked for.
-TRIALS = 12
-MOST_TRIALS = 10_000
 Trials = Annotated[
     int,
     typer.Option("--trials", min=1, max=MOST_TRIALS, metavar="N", help="Tuning trials per board."),

@@ -12,8 +12,8 @@ from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..api.options import parse_arguments
 from ..console import report
 from ..display.table import Output
+from ..sweeps.tuning.trials import TRIALS
 from .common import (
-    TRIALS,
     Columns,
     Device,
     DryRun,

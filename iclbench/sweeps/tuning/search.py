@@ -39,6 +39,7 @@ from ...runs.tuned import write_tuning
 from ..jobs import job_of, request_of, run_job
 from ..programs import make_executor
 from .space import Point, points_of, search_space
+from .trials import TRIALS
 
 #: The folder of the trials' records, in the output folder.
 FOLDER = "tuning"
@@ -52,7 +53,7 @@ UNGRADED: Mapping[str, Any] = {"grader": None, "grader_args": {}, "grader_budget
 class SearchSettings:
     """How to search: the number of trials, the seeds of each, changes to the space, and workers."""
 
-    trials: int = 12
+    trials: int = TRIALS
     seeds: int = 1
     search_seed: int = 0
     space: Mapping[str, Any] = field(default_factory=dict)
