@@ -27,7 +27,7 @@ from iclbench.sweeps.tuning.search import (
     SearchSettings,
     _cost,
     _request,
-    planned_trials,
+    planned_search,
     trial_budget,
     tune,
 )
@@ -170,8 +170,8 @@ def test_a_setting_that_a_plugin_raises_for_is_a_trial_that_cannot_run(tmp_path,
         return supports(self, signature, config)
 
     monkeypatch.setattr(type(plan.architecture), "supports", raising)
-    trials = planned_trials(plan, Settings(tmp_path), SearchSettings(trials=12, space=SPACE))
-    failures = {trial.point.model_args["layers"]: trial.failure for trial in trials}
+    planned = planned_search(plan, Settings(tmp_path), SearchSettings(trials=12, space=SPACE))
+    failures = {trial.point.model_args["layers"]: trial.failure for trial in planned.trials}
     assert failures == {1: None, 2: "ValueError: oops"}
 
 

@@ -21,7 +21,7 @@ from ...runs.suites import SuiteCell, find_suite, resolve_suite
 from ...runs.tuned import FOLDER, agrees, choose_tuning, read_tunings, tuned
 from ..cells import Cells, by_reason, runs_of
 from ..files import SweepFile, read_sweep_file, stages_of
-from ..tuning.search import missing_trials, planned_trials, trial_budget
+from ..tuning.search import planned_search, trial_budget
 from .apart import SEEDS, seed_plan, seed_settings
 from .files import Campaign, Stage, SweepEntry
 from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed, Work
@@ -176,7 +176,7 @@ class _Progress:
             document = document or self.tuning(plan)
             if document is None:
                 search = self.campaign.search(board_cell.model)
-                trials = missing_trials(plan, self.settings, search)
+                trials = planned_search(plan, self.settings, search).missing
             else:
                 try:
                     plan = tuned(plan, document)
@@ -218,7 +218,7 @@ class _Progress:
         if document is None or len(document.trials) >= self.campaign.trials:
             return document
         search = self.campaign.search(plan.spec.model)
-        points = len(planned_trials(plan, self.settings, search))
+        points = len(planned_search(plan, self.settings, search).trials)
         return document if len(document.trials) >= points else None
 
     def of_sweep(self, stage: Stage, entry: SweepEntry) -> CampaignCell:

@@ -76,6 +76,35 @@ class PlannedTrial(NamedTuple):
         return self.plan is not None and not self.exists
 
 
+class PlannedSearch(NamedTuple):
+    """The trials of a search for the arguments of a plan, and the space they are drawn from."""
+
+    plan: Plan
+    space: SearchSpace
+    trials: list[PlannedTrial]
+
+    @property
+    def missing(self) -> int:
+        """How many trials have no record yet; those that can't run are not counted."""
+        return sum(trial.is_missing for trial in self.trials)
+
+
+def planned_search(plan: Plan, settings: Settings, search: SearchSettings) -> PlannedSearch:
+    """The search that `tune` would make; raises UsageError as `tune` does."""
+    space = search_space(plan, search.space)
+    points = points_of(space, plan, search.trials, search.search_seed)
+    store = RecordStore(settings.out / FOLDER)
+    return PlannedSearch(plan, space, [_planned(plan, p, search.seeds, store) for p in points])
+
+
+def _planned(plan: Plan, point: Point, seeds: int, store: RecordStore) -> PlannedTrial:
+    try:
+        trial = resolve(_request(plan, point, seeds))
+    except PLUGIN_FAILURES as error:
+        return PlannedTrial(point, None, False, reason_of(error))
+    return PlannedTrial(point, trial, store.path(trial.spec).exists(), None)
+
+
 def tune(
     plan: Plan,
     settings: Settings,
@@ -91,20 +120,29 @@ def tune(
     RunError if no trial gives a score.
     """
     search = search or SearchSettings()
-    space = search_space(plan, search.space)
-    points = points_of(space, plan, search.trials, search.search_seed)
+    return run_search(planned_search(plan, settings, search), settings, search, report, listener)
+
+
+def run_search(
+    planned: PlannedSearch,
+    settings: Settings,
+    search: SearchSettings,
+    report: Reporter,
+    listener: JobListener | None = None,
+) -> TuningDocument:
+    """Run the missing trials of a search that these settings planned; see `tune`."""
+    failures = _run(planned.trials, settings, search, report, listener)
     store = RecordStore(settings.out / FOLDER)
-    plans, failures = _resolved([_request(plan, point, search.seeds) for point in points])
-    failures |= _run(plans, points, settings, search, report, listener=listener)
     trials, records = [], []
-    for index, point in enumerate(points):
+    for index, trial in enumerate(planned.trials):
+        record, failure = None, failures.get(index, trial.failure)
         try:
-            record = store.find(plans[index].spec) if index in plans else None
+            record = store.find(trial.plan.spec) if trial.plan else None
         except RecordError as error:  # a damaged one
-            record, failures[index] = None, str(error)
+            failure = str(error)
         records += [record] if record else []
-        trials.append(_trial(point, record, failures.get(index)))
-    return _document(plan, space, trials, records, search)
+        trials.append(_trial(trial.point, record, failure))
+    return _document(planned, trials, records, search)
 
 
 def tune_and_write(
@@ -117,23 +155,6 @@ def tune_and_write(
     """Search as `tune` does, and write the tuning to the output folder; returns its path too."""
     document = tune(plan, settings, search, report, listener)
     return document, write_tuning(settings.out, document)
-
-
-def planned_trials(plan: Plan, settings: Settings, search: SearchSettings) -> list[PlannedTrial]:
-    """The trials that `tune` would run, in order; raises UsageError as `tune` does."""
-    points = points_of(search_space(plan, search.space), plan, search.trials, search.search_seed)
-    plans, failures = _resolved([_request(plan, point, search.seeds) for point in points])
-    store = RecordStore(settings.out / FOLDER)
-    exists = {index for index, trial in plans.items() if store.path(trial.spec).exists()}
-    return [
-        PlannedTrial(point, plans.get(index), index in exists, failures.get(index))
-        for index, point in enumerate(points)
-    ]
-
-
-def missing_trials(plan: Plan, settings: Settings, search: SearchSettings) -> int:
-    """How many trials of a search have no record yet; those that can't run are not counted."""
-    return sum(trial.is_missing for trial in planned_trials(plan, settings, search))
 
 
 def executor_of(search: SearchSettings, settings: Settings) -> tuple[Executor, int]:
@@ -176,37 +197,20 @@ def _request(plan: Plan, point: Point, seeds: int) -> RunSpec:
     )
 
 
-def _resolved(requests: list[RunSpec]) -> tuple[dict[int, Plan], dict[int, str]]:
-    """The plans of the trials by index, and why the others have none."""
-    plans, failures = {}, {}
-    for index, request in enumerate(requests):
-        try:
-            plans[index] = resolve(request)
-        except PLUGIN_FAILURES as error:
-            failures[index] = reason_of(error)
-    return plans, failures
-
-
 def _run(
-    plans: dict[int, Plan],
-    points: list[Point],
+    trials: list[PlannedTrial],
     settings: Settings,
     search: SearchSettings,
     report: Reporter,
-    *,
     listener: JobListener | None,
 ) -> dict[int, str]:
     """Run the trials, one program after another; returns why trials failed, by index."""
+    plans = {index: trial.plan for index, trial in enumerate(trials) if trial.plan is not None}
     groups: dict[tuple[int, str], list[int]] = {}
     for index, plan in plans.items():
-        groups.setdefault((points[index].program, plan.train_key), []).append(index)
-    store = RecordStore(settings.out / FOLDER)
+        groups.setdefault((trials[index].point.program, plan.train_key), []).append(index)
     # A queue may need hours for a program that finds all its records.
-    members = [
-        group
-        for group in groups.values()
-        if not all(store.path(plans[index].spec).exists() for index in group)
-    ]
+    members = [group for group in groups.values() if any(trials[i].is_missing for i in group)]
     trial_settings = replace(settings, out=settings.out / FOLDER)
     jobs = [
         job_of([request_of(plans[index].request) for index in group], trial_settings)
@@ -247,13 +251,10 @@ def _trial(point: Point, record: Record | None, failure: str | None) -> Trial:
 
 
 def _document(
-    plan: Plan,
-    space: SearchSpace,
-    trials: list[Trial],
-    records: list[Record],
-    search: SearchSettings,
+    planned: PlannedSearch, trials: list[Trial], records: list[Record], search: SearchSettings
 ) -> TuningDocument:
     """The document; its date, device and cost are those of the trials, so it can be made again."""
+    plan = planned.plan
     spec, request = plan.spec, plan.request
     chosen = best_trial(tuple(trials), ranking(plan))
     if chosen is None:
@@ -276,7 +277,7 @@ def _document(
         evaluation_prompts=latest.main.prompts,
         seeds=tuning_seeds(search.seeds),
         search_seed=search.search_seed,
-        space=space,
+        space=planned.space,
         trials=tuple(trials),
         chosen=chosen,
         cost=_cost(records),
