@@ -18,7 +18,7 @@ from ..runs.grading_facts import has_paid_grades
 from ..runs.heldout import HeldOut, has_held_out, held_out_path, write_held_out
 from ..runs.heldout_evaluation import evaluate_held_out
 from ..runs.objects import Objects
-from ..runs.proofs import evaluated, is_retrained, without_proof
+from ..runs.proofs import is_retrained, with_proof, without_proof
 from ..runs.store import RecordStore, read_record
 from ..runs.tuned import tuning_path
 from ..runs.verify import require_holding
@@ -111,7 +111,7 @@ def publish(submission: Submission, store: RecordStore) -> Path:
         tuning = submission.record.tuning
         write_atomically(store.folder.parent / tuning_path(tuning), tuning_bytes(tuning))
     complete = with_additions(submission.path, submission.record, submission.device)
-    return store.write(evaluated(complete, submission.device))
+    return store.write(with_proof(complete, submission.device))
 
 
 def add_held_out(submission: Submission, path: Path, salt: str) -> HeldOut | None:

@@ -11,7 +11,7 @@ from .report import date_now
 from .store import RecordStore, require_place
 
 
-def evaluated(record: Record, device: str = "auto") -> Record:
+def with_proof(record: Record, device: str = "auto") -> Record:
     """A record that `verify` has just found to hold on `device`, with the proof that it has."""
     proof = Proof(
         kind="evaluated",

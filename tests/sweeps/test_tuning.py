@@ -14,7 +14,7 @@ from iclbench.api.spec import RunSpec, digest_of
 from iclbench.api.tuning import TuningDocument, tuning_evaluation_seed, tuning_seeds
 from iclbench.runs import budget as budgets
 from iclbench.runs.plan import resolve
-from iclbench.runs.proofs import evaluated, write_proof
+from iclbench.runs.proofs import with_proof, write_proof
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
@@ -216,7 +216,7 @@ def test_an_untuned_record_of_the_same_run_gets_the_tuning(searched, tmp_path, m
 def test_a_record_that_gets_a_tuning_loses_the_proof_that_was_made_without_it(searched, tmp_path):
     plan = tuned(plan_of(), searched[1])
     (before,) = run_plans([resolve(plan.request)], Settings(tmp_path))
-    write_proof(RecordStore(tmp_path).path(before.spec), evaluated(before, "cpu"))
+    write_proof(RecordStore(tmp_path).path(before.spec), with_proof(before, "cpu"))
     (after,) = run_plans([plan], Settings(tmp_path))
     assert (after.tuning, after.proof) == (plan.tuning, None)
 
