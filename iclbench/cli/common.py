@@ -161,7 +161,7 @@ def record_paths(given: list[Path]) -> list[Path]:
     from ..runs.store import is_record
     from ..sweeps.campaign.apart import SEEDS
     from ..sweeps.campaign.cells import SWEEPS
-    from ..sweeps.tuning.search import FOLDER as TRIALS
+    from ..sweeps.tuning.search import TRIALS_FOLDER
 
     paths = []
     for path in given:
@@ -173,7 +173,7 @@ def record_paths(given: list[Path]) -> list[Path]:
         records = [path]
         if path.is_dir():
             below = [p for p in sorted(path.rglob("*.json")) if is_record(p)]
-            beside = {TRIALS, SEEDS, SWEEPS}
+            beside = {TRIALS_FOLDER, SEEDS, SWEEPS}
             folders = {p: p.relative_to(path).parts[:-1] for p in below}
             records = [
                 p

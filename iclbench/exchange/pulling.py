@@ -27,15 +27,12 @@ from ..files import (
     require_writable,
 )
 from ..runs.heldout import SUFFIX
-from ..runs.objects import MOST_BYTES as MOST_OBJECT_BYTES
-from ..runs.objects import Objects
+from ..runs.objects import MOST_OBJECT_BYTES, Objects
 from ..runs.proofs import is_retrained, without_proof
-from ..runs.store import MOST_BYTES as MOST_RECORD_BYTES
-from ..runs.store import RecordStore, is_record_name, read_record, require_place
+from ..runs.store import MOST_RECORD_BYTES, RecordStore, is_record_name, read_record, require_place
 from ..runs.verify import require_holding
 from .comparison import require_same_prompts
-from .document import DOCUMENT, Export, read_export
-from .document import MOST_BYTES as MOST_DOCUMENT_BYTES
+from .document import DOCUMENT, MOST_DOCUMENT_BYTES, Export, read_export
 from .hub import Entry
 from .sources import Source
 

@@ -24,11 +24,10 @@ from ..api.spec import RunSpec
 from ..api.tuning import tuning_bytes
 from ..files import LEADERBOARDS, RECORDS, STUDIES
 from ..runs.heldout import SUFFIX
-from ..runs.objects import FOLDER
+from ..runs.objects import OBJECTS_FOLDER
 from ..runs.proofs import is_retrained
 from ..runs.store import is_record_name, read_record, require_place
-from ..runs.tuned import FOLDER as TUNINGS_FOLDER
-from ..runs.tuned import tuning_path
+from ..runs.tuned import TUNINGS_FOLDER, tuning_path
 from .reading import sound_records
 
 #: The folders of records: those of leaderboards, and one folder for each study.
@@ -142,8 +141,8 @@ def _problem_of_place(
     if folder == TUNINGS:
         is_tuning = len(inner) == 1 and re.fullmatch(r"[0-9a-f]{16}\.json", inner[0])
         return None if is_tuning else f"{path}: it is no tuning, named by its content"
-    is_record = len(inner) == 2 and inner[0] != FOLDER and is_record_name(Path(inner[1]))
-    is_object = len(inner) == 3 and inner[0] == FOLDER and inner[2].startswith(inner[1])
+    is_record = len(inner) == 2 and inner[0] != OBJECTS_FOLDER and is_record_name(Path(inner[1]))
+    is_object = len(inner) == 3 and inner[0] == OBJECTS_FOLDER and inner[2].startswith(inner[1])
     if not is_record and not is_object:
         return f"{path}: it is neither a record nor a file that a record may name"
     return None

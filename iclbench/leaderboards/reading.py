@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..api.errors import PLUGIN_FAILURES, RecordError, problem_with
 from ..api.record import Record
-from ..runs.objects import FOLDER, Objects
+from ..runs.objects import OBJECTS_FOLDER, Objects
 from ..runs.recorded_answers import read_answers
 from ..runs.store import RecordStore, read_record, require_place
 from .board import Boards, Places, boards
@@ -112,10 +112,10 @@ def _without_collection() -> Iterator[None]:
 
 def require_objects(records: Path) -> None:
     """Raise RecordError for a folder of records without the folder of the files that they name."""
-    if not (records / FOLDER).is_dir():
+    if not (records / OBJECTS_FOLDER).is_dir():
         raise RecordError(
-            f"{records} lacks {FOLDER}/, which holds the per-prompt values for comparing rows; in "
-            "a sparse checkout, `git sparse-checkout disable` fetches it"
+            f"{records} lacks {OBJECTS_FOLDER}/, which holds the per-prompt values for comparing "
+            "rows; in a sparse checkout, `git sparse-checkout disable` fetches it"
         )
 
 

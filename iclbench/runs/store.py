@@ -22,7 +22,7 @@ from .objects import Objects
 from .stored import StoredFiles
 
 #: The most bytes of a record.
-MOST_BYTES = 2**26
+MOST_RECORD_BYTES = 2**26
 #: The end of a record's file.
 END = b"}\n"
 
@@ -37,7 +37,7 @@ def read_record(path: Path) -> Record:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return read_json(path, MOST_BYTES)
+        return read_json(path, MOST_RECORD_BYTES)
     except ValueError as error:
         reason = visible(str(error), 200)
         made_again = "`run --force` makes a record again"

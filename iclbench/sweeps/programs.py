@@ -24,7 +24,7 @@ from .cells import Cells, SweepCell
 from .jobs import job_of, run_job
 
 #: The folder of executors' own files, in a sweep's output folder.
-FOLDER = "jobs"
+JOBS_FOLDER = "jobs"
 #: How long a record that another machine wrote may take to be seen here.
 RECORD_SECONDS = 10.0
 
@@ -36,7 +36,7 @@ def make_executor(name: str, args: Mapping[str, Any], out: Path) -> Executor:
     """The executor of that name for an output folder; raises UsageError."""
     executor: type[Executor] = host().load("executor", name, Executor)
     config = parse_config(executor.Config, args, f"executor {name}")
-    return executor(config, out / FOLDER / name)
+    return executor(config, out / JOBS_FOLDER / name)
 
 
 @dataclass

@@ -42,7 +42,7 @@ from .space import Point, points_of, search_space
 from .trials import TRIALS
 
 #: The folder of the trials' records, in the output folder.
-FOLDER = "tuning"
+TRIALS_FOLDER = "tuning"
 #: The most prompts that a trial is evaluated on.
 MOST_PROMPTS = 1024
 #: A trial is graded only where a grade ranks it: grading costs.
@@ -93,7 +93,7 @@ def planned_search(plan: Plan, settings: Settings, search: SearchSettings) -> Pl
     """The search that `tune` would make; raises UsageError as `tune` does."""
     space = search_space(plan, search.space)
     points = points_of(space, plan, search.trials, search.search_seed)
-    store = RecordStore(settings.out / FOLDER)
+    store = RecordStore(settings.out / TRIALS_FOLDER)
     return PlannedSearch(plan, space, [_planned(plan, p, search.seeds, store) for p in points])
 
 
@@ -132,7 +132,7 @@ def run_search(
 ) -> TuningDocument:
     """Run the missing trials of a search that these settings planned; see `tune`."""
     failures = _run(planned.trials, settings, search, report, listener)
-    store = RecordStore(settings.out / FOLDER)
+    store = RecordStore(settings.out / TRIALS_FOLDER)
     trials, records = [], []
     for index, trial in enumerate(planned.trials):
         record, failure = None, failures.get(index, trial.failure)
@@ -162,7 +162,7 @@ def executor_of(search: SearchSettings, settings: Settings) -> tuple[Executor, i
 
     Raises UsageError for a device that they can't use.
     """
-    executor = make_executor(search.executor, search.executor_args, settings.out / FOLDER)
+    executor = make_executor(search.executor, search.executor_args, settings.out / TRIALS_FOLDER)
     workers = search.workers or executor.workers
     require_devices(settings.device, workers, remote=executor.remote)
     return executor, workers
@@ -211,7 +211,7 @@ def _run(
         groups.setdefault((trials[index].point.program, plan.train_key), []).append(index)
     # A queue may need hours for a program that finds all its records.
     members = [group for group in groups.values() if any(trials[i].is_missing for i in group)]
-    trial_settings = replace(settings, out=settings.out / FOLDER)
+    trial_settings = replace(settings, out=settings.out / TRIALS_FOLDER)
     jobs = [
         job_of([request_of(plans[index].request) for index in group], trial_settings)
         for group in members
