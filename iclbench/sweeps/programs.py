@@ -87,17 +87,16 @@ class Programs:
         jobs: list[QueuedJob] = []
         if isinstance(self.executor, QueueExecutor):
             jobs = [job for job in self.executor.queue() if job.active]
-        before = len(self.cells.failures)
-        missing = self.cells.missing(cells)
-        for failure in self.cells.failures[before:]:
+        missing, damaged = self.cells.missing(cells)
+        for failure in self.cells.fail_damaged(damaged):
             self.report(f"can't be run: {failure.command}: {failure.reason}")
-        unusable = len(self.cells.failures) - before
-        self.already_done += len(cells) - len(missing) - unusable
+        skipped = len(cells) - len(missing) - len(damaged)
+        self.already_done += skipped
         queued = jobs_of(missing, jobs)
         held = {cell.id for group, _ in queued for cell in group if cell is not None}
         more = f", {len(held)} in the queue" if held else ""
         self.report(
-            f"{counted(len(cells), 'run')}: {len(cells) - len(missing) - unusable} skipped{more}, "
+            f"{counted(len(cells), 'run')}: {skipped} skipped{more}, "
             f"{len(missing) - len(held)} to run"
         )
         return [cell for cell in missing if cell.id not in held], queued
