@@ -64,8 +64,8 @@ def changes(repository: Path, base: str, head: str) -> list[Change]:
     Raises UsageError if there are several: merging compares with all of them, so it could change
     files that are the same in `head` and in one of them.
     """
-    found = _git(repository, "merge-base", "--all", "--end-of-options", base, head)
-    start, *others = found.decode().split()
+    bases = _git(repository, "merge-base", "--all", "--end-of-options", base, head)
+    start, *others = bases.decode().split()
     if others:
         raise UsageError(
             f"the branches have {1 + len(others)} last common commits; rebase onto the base branch"

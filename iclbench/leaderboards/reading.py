@@ -37,8 +37,8 @@ class Together:
 
     def path_of(self, record: Record) -> Path:
         """The path of a record in the first store that holds it."""
-        places = [store.path_of(record) for store in self.stores]
-        return next((place for place in places if place.exists()), places[0])
+        paths = [store.path_of(record) for store in self.stores]
+        return next((path for path in paths if path.exists()), paths[0])
 
     def __str__(self) -> str:
         return " and ".join(str(store.folder) for store in self.stores)

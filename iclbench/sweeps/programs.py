@@ -115,10 +115,10 @@ class Programs:
             for group in (*groups, *waiting)
         }
         programs = {group[0].program for group in groups}
-        found = {
+        present = {
             p for name in programs for p in (out / "checkpoints").glob(f"{name}-*.safetensors")
         }
-        if unused := sorted(found - used):
+        if unused := sorted(present - used):
             self.report(
                 f"{counted(len(unused), 'checkpoint')} of other groups of such runs can't be "
                 f"continued with these cells and replicas: {unused[0]}"
@@ -239,9 +239,9 @@ def jobs_of(cells: Sequence[SweepCell], jobs: Sequence[QueuedJob]) -> list[Queue
     last = {cell.id: job.id for job, group in groups for cell in group if cell is not None}
     matched = []
     for job, group in groups:
-        own = [cell if cell is not None and last[cell.id] == job.id else None for cell in group]
-        if any(own):
-            matched.append((own, job))
+        members = [cell if cell is not None and last[cell.id] == job.id else None for cell in group]
+        if any(members):
+            matched.append((members, job))
     return matched
 
 

@@ -45,7 +45,7 @@ def _parts(line: Line, ends: list[Any]) -> Iterator[Line]:
     if line.floor:
         return
     mode = "lines" if len(ends) > 1 else "markers"
-    for place, level in zip(line.x, line.y, strict=True):
-        if place is None:
+    for x, level in zip(line.x, line.y, strict=True):
+        if x is None:
             ys = [level] * len(ends)
             yield Line(line.group, line.name, ends, ys, mode, reference=True)

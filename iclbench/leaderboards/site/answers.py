@@ -79,7 +79,7 @@ def compared(rows: Sequence[Row], objects: Objects) -> list[View]:
     return [{"beginning": beginning, "endings": members} for beginning, members in items]
 
 
-def said(record: Record, objects: Objects) -> View | None:
+def first_answers(record: Record, objects: Objects) -> View | None:
     """A language model's name with its first questions and answers; None for any other model.
 
     They are those of the first prompts, except where two prompts ask the same.

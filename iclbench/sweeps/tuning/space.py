@@ -125,12 +125,12 @@ def _shapes(plan: Plan) -> dict[str, tuple[Any, ...]]:
     return shapes
 
 
-def _others(plan: Plan, own: OptimizerChoice) -> list[OptimizerChoice]:
+def _others(plan: Plan, preset: OptimizerChoice) -> list[OptimizerChoice]:
     """The optimizers besides the recipe's that the model's parameters and the machine allow."""
-    cls = OWN.get(own.name.lower())
+    cls = OWN.get(preset.name.lower())
     if cls is not None and issubclass(cls, BatchOptimizer):
         return []  # it takes another kind of recipe
-    others = [choice for choice in OPTIMIZERS if choice.name != own.name]
+    others = [choice for choice in OPTIMIZERS if choice.name != preset.name]
     return [choice for choice in others if _is_usable(plan, choice)]
 
 
