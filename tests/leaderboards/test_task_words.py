@@ -17,6 +17,7 @@ from iclbench.leaderboards.formats import digits_of
 from iclbench.leaderboards.ranking import SIGNIFICANCE, ranks
 from iclbench.leaderboards.site.dotplot import axis_of, references
 from iclbench.leaderboards.site.magnitudes import spans_magnitudes
+from iclbench.leaderboards.site.plots import spans_lines
 from iclbench.leaderboards.site.task import task
 from iclbench.leaderboards.site.task_table import table_rows
 from iclbench.leaderboards.site.task_words import (
@@ -161,6 +162,17 @@ def test_scores_of_one_magnitude_and_digits_have_linear_scales(boards):
 )
 def test_magnitudes_need_positive_values(values, expected):
     assert spans_magnitudes(values) is expected
+
+
+def test_curves_leave_out_zeros_and_what_no_axis_can_show():
+    def of(*values):
+        return spans_lines([{"y": [values[0], None]}, {"y": values[1:]}])
+
+    assert of(1.0, 31.0)
+    assert of(1.0, 0.0, 31.0)
+    assert not of(1.0, 30.0)
+    assert not of(1.0, -1.0, 31.0)
+    assert not of(1.0, 2.0, math.inf, 1e300)
 
 
 def test_digits_are_called_digits_of_the_error():

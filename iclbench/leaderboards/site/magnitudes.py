@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from ...api.record import Record
 
-#: The largest value over the smallest from which an axis is logarithmic.
-RATIO = 100.0
+#: The largest value over the smallest above which an axis is logarithmic: one of scores, which
+#: must show a zero too, and one of curves and settings.
+RATIO, RATIO_OF_CURVES = 100.0, 30.0
 #: The largest magnitude that an axis shows; the smallest of a logarithmic one is its inverse.
 LARGEST = 1e200
 
@@ -34,7 +35,7 @@ def extent(values: Iterable[float | None], log: bool) -> tuple[float, float] | N
     return (min(known), max(known)) if known else None
 
 
-def spans_magnitudes(values: Iterable[float | None]) -> bool:
-    """Whether the values are above 0, and the largest over RATIO times the smallest."""
+def spans_magnitudes(values: Iterable[float | None], ratio: float = RATIO) -> bool:
+    """Whether the values are above 0, and the largest over `ratio` times the smallest."""
     low, high = extent(values, log=False) or (0.0, 0.0)
-    return can_show(low, log=True) and high > RATIO * low
+    return can_show(low, log=True) and high > ratio * low

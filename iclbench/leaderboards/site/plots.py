@@ -17,7 +17,7 @@ from ..floor import floor_label
 from ..formats import digits_of, in_words
 from ..grouping import grouped
 from ..row import PROFILE, Row, credible
-from .magnitudes import extent, is_error
+from .magnitudes import RATIO_OF_CURVES, extent, is_error, spans_magnitudes
 from .settings import OPEN_BUDGET
 
 #: Colors of the style sheet; with dashes, twice as many lines can be told apart.
@@ -235,9 +235,5 @@ def _reference(record: Record, floor: Curve, statistic: str) -> Plot:
 
 
 def spans_lines(lines: Sequence[Plot]) -> bool:
-    """Whether the values are positive and span more than an order of magnitude or so."""
-    values = [v for line in lines for v in line["y"] if v is not None]
-    positive = [v for v in values if v > 0]
-    if not positive or any(v < 0 for v in values):
-        return False
-    return bool(max(positive) > 30 * min(positive))
+    """Whether curves need a logarithmic axis, which leaves out zeros."""
+    return spans_magnitudes((v for line in lines for v in line["y"] if v != 0), RATIO_OF_CURVES)

@@ -13,6 +13,7 @@ from ...sweeps.fields import ARGUMENTS, omitted_arguments
 from ..board_names import differing_arguments
 from ..descriptions import Descriptions
 from ..formats import digits_of, in_words
+from .magnitudes import RATIO_OF_CURVES, spans_magnitudes
 from .plots import MOST_LINES, Plot, plot
 
 #: Fields of a spec that are no settings of a model: nothing is drawn against them.
@@ -52,7 +53,7 @@ def _along(
     names = _names([rows[0][2] for rows in lines], name, about)
     drawn = [_line(label, rows) for label, rows in zip(names, lines, strict=True)]
     xs = {value for line in drawn for value in line["x"]}
-    log_x = min(xs) > 0 and max(xs) / min(xs) >= 30
+    log_x = spans_magnitudes(xs, RATIO_OF_CURVES)
     short = in_words(name.partition(".")[2] or name)
     return plot(
         f"{_score(ranking)} against {short}", short, _score(ranking).lower(),
