@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 
 from ..api.names import without_nonfinite
-from ..leaderboards.escaping import csv_cell, markdown
+from ..leaderboards.escaping import csv_cell, markdown, markdown_table
 from .latex import as_latex
 from .table import Table, cell_of, shown_columns, value_of
 
@@ -32,10 +32,9 @@ def as_csv(table: Table) -> str:
 def as_markdown(table: Table) -> str:
     """A table in GitHub's Markdown, below its title."""
     columns = shown_columns(table)
-    lines = [[markdown(cell_of(row.get(c.name)).text) for c in columns] for row in table.rows]
-    head = [markdown(column.heading) for column in columns]
-    rule = ["---:" if column.right else "---" for column in columns]
-    body = "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines))
+    rows = [[cell_of(row.get(column.name)).text for column in columns] for row in table.rows]
+    right = {index for index, column in enumerate(columns) if column.right}
+    body = markdown_table([column.heading for column in columns], rows, right)
     notes = [markdown(note) for note in table.notes]
     return "\n\n".join(filter(None, [markdown(table.title), body, *notes])) + "\n"
 
