@@ -57,6 +57,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def capitalized(text: str) -> str:
+    """The text with a capital first letter; all others stay, unlike with `str.capitalize`."""
+    return text[:1].upper() + text[1:]
+
+
 def prepare_streams() -> None:
     """Make printing safe: a closed stream leads nowhere, and a missing character is replaced."""
     for descriptor in range(3):

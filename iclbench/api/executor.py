@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 from .config import Config
 from .errors import RunError
@@ -18,8 +18,8 @@ from .spec import canonical_json
 Function = Callable[[Any], Any]
 
 
-class JobListener(Protocol):
-    """Is told what jobs do while they run, so that it can show it."""
+class JobListener:
+    """Is told what jobs do while they run, so that it can show it; this one ignores all."""
 
     def jobs_begin(self, count: int) -> None:
         """So many jobs begin."""

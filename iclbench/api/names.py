@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 from annotated_types import MaxLen
 
@@ -47,6 +47,25 @@ def shown(value: Any) -> str:
         return visible(repr(value), 200)
     except (ValueError, RecursionError):  # an integer of thousands of digits; deep nesting
         return f"a {type(value).__name__} that is too large to show"
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether this is a number, finite or not; True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_finite_number(value: Any) -> TypeGuard[float]:
+    """Whether this is a finite number; True and False are none."""
+    return is_number(value) and math.isfinite(value)
+
+
+def without_nonfinite(content: Any) -> Any:
+    """The content with None for numbers that JSON lacks."""
+    if isinstance(content, dict):
+        return {key: without_nonfinite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [without_nonfinite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def content_problem(content: Any) -> str | None:

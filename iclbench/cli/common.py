@@ -15,6 +15,7 @@ from ..console import Reporter, report
 from ..display.table import AS_TABLE, Format, Output, joined
 from ..files import LEADERBOARDS, RECORDS, STAGING
 from ..plugins import PluginHost, host
+from ..sweeps.tuning.trials import MOST_TRIALS
 from .paths import path_text
 
 if TYPE_CHECKING:
@@ -68,9 +69,6 @@ SuiteName = Annotated[
         autocompletion=complete_names("suite"),
     ),
 ]
-#: The trials of a tuning where nothing else is asked for.
-TRIALS = 12
-MOST_TRIALS = 10_000
 Trials = Annotated[
     int,
     typer.Option("--trials", min=1, max=MOST_TRIALS, metavar="N", help="Tuning trials per board."),
@@ -163,7 +161,7 @@ def record_paths(given: list[Path]) -> list[Path]:
     from ..runs.store import is_record
     from ..sweeps.campaign.apart import SEEDS
     from ..sweeps.campaign.cells import SWEEPS
-    from ..sweeps.tuning.search import FOLDER as TRIALS
+    from ..sweeps.tuning.search import TRIALS_FOLDER
 
     paths = []
     for path in given:
@@ -175,7 +173,7 @@ def record_paths(given: list[Path]) -> list[Path]:
         records = [path]
         if path.is_dir():
             below = [p for p in sorted(path.rglob("*.json")) if is_record(p)]
-            beside = {TRIALS, SEEDS, SWEEPS}
+            beside = {TRIALS_FOLDER, SEEDS, SWEEPS}
             folders = {p: p.relative_to(path).parts[:-1] for p in below}
             records = [
                 p

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ..api.errors import UsageError, unknown
+from ..api.options import parse_names
 from .common import end_with, options_given, record_paths, show_table
 from .paths import usable_path
 
@@ -99,8 +100,15 @@ def figure(
     if not what:
         _list_studies()
     elif x is not None or maps is not None:
-        options = {"x": x, "y": y and _names(y), "statistic": statistic, "lines": _names(lines),
-                   "panels": _names(panels), "maps": maps, "title": title}  # fmt: skip
+        options = {
+            "x": x,
+            "y": y and parse_names(y),
+            "statistic": statistic,
+            "lines": parse_names(lines),
+            "panels": parse_names(panels),
+            "maps": maps,
+            "title": title,
+        }
         _figure_of_records(what, options, file, kind)
     elif len(what) > 1 or Path(what[0]).is_dir():
         raise UsageError("give the name of one study, or --x with records or their folders")
@@ -150,10 +158,6 @@ def _list_studies() -> None:
 
     rows = [{"study": study.name, "shows": study.caption} for study in studies(host())]
     show_table(Table((Column("study"), Column("shows", fit="wrap")), rows))
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _figure_of_records(

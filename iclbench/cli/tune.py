@@ -12,8 +12,8 @@ from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..api.options import parse_arguments
 from ..console import report
 from ..display.table import Output
+from ..sweeps.tuning.trials import TRIALS
 from .common import (
-    TRIALS,
     Columns,
     Device,
     DryRun,
@@ -109,14 +109,10 @@ def tune(
 def _planned(plans: Mapping[str, Plan], settings: Settings, search: SearchSettings) -> list[Table]:
     """The trials of each plan, and what they would cost."""
     from ..display.trials import planned_table
-    from ..sweeps.tuning.search import planned_trials
-    from ..sweeps.tuning.space import search_space
+    from ..sweeps.tuning.search import planned_search
 
     return [
-        planned_table(
-            name, plan, planned_trials(plan, settings, search), search_space(plan, search.space)
-        )
-        for name, plan in plans.items()
+        planned_table(name, planned_search(plan, settings, search)) for name, plan in plans.items()
     ]
 
 
@@ -128,9 +124,10 @@ def _require_columns(
         return
     from ..display.table import joined
     from ..display.trials import expected_table
-    from ..sweeps.tuning.search import planned_trials
+    from ..sweeps.tuning.search import planned_search
 
-    tables = [expected_table(planned_trials(plan, settings, search)) for plan in plans.values()]
+    planned = [planned_search(plan, settings, search) for plan in plans.values()]
+    tables = [expected_table(one.trials) for one in planned]
     joined(tables).arranged(output)
 
 
@@ -160,15 +157,17 @@ def _tune(
 ) -> tuple[int, Table | None]:
     """Tune one plan; returns the exit code and the trials."""
     from ..display.trials import finished_table
-    from ..sweeps.tuning.search import missing_trials, tune_and_write
+    from ..runs.tuned import write_tuning
+    from ..sweeps.tuning.search import planned_search, run_search
 
     try:
-        missing = missing_trials(plan, settings, search)
-        document, path = tune_and_write(plan, settings, search, display.line, display)
+        planned = planned_search(plan, settings, search)
+        document = run_search(planned, settings, search, display.line, display)
+        path = write_tuning(settings.out, document)
     except PLUGIN_FAILURES as error:
         report(f"error: {name}: {reason_of(error)}")
         return exit_code(error), None
-    nothing_new = [] if missing else ["Nothing was run: all trials had records."]
+    nothing_new = [] if planned.missing else ["Nothing was run: all trials had records."]
     return 0, finished_table(name, document, ["", *nothing_new, f"tuning: {path}"])
 
 

@@ -10,7 +10,7 @@ import typer
 
 from ..api.errors import UsageError
 from ..console import counted, report
-from .common import MOST_TRIALS, TRIALS
+from ..sweeps.tuning.trials import MOST_TRIALS, TRIALS
 
 if TYPE_CHECKING:
     from ..api.tuning import TuningDocument

@@ -95,10 +95,10 @@ def verify(
 def _require_objects(paths: list[Path]) -> None:
     """Raise RecordError where no record has its files, instead of a line for each."""
     from ..leaderboards.reading import require_objects
-    from ..runs.objects import FOLDER, Objects
+    from ..runs.objects import OBJECTS_FOLDER, Objects
 
     folders = {Objects.beside(path).records for path in paths}
-    if len(paths) > 1 and not any((folder / FOLDER).is_dir() for folder in folders):
+    if len(paths) > 1 and not any((folder / OBJECTS_FOLDER).is_dir() for folder in folders):
         require_objects(min(folders))
 
 

@@ -15,7 +15,7 @@ from ..api.metric import Metric
 from ..api.recipe import Recipe
 from ..api.task import Task
 from ..api.tracker import Tracker
-from ..console import counted
+from ..console import capitalized, counted
 from ..discovery import Plugin
 from ..leaderboards.arguments import argument_pairs
 from ..nn.architecture import SequenceArchitecture
@@ -44,7 +44,7 @@ def describe(plugins: PluginHost, kind: str, name: str) -> Iterator[Part]:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', ')')) else '.'}"
+    return f"{capitalized(text)}{'' if text.endswith(('.', ')')) else '.'}"
 
 
 def _documentation(target: type) -> Iterator[str]:

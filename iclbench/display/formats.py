@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Callable
-from typing import Any
 
-from ..leaderboards.escaping import csv_cell, markdown
+from ..api.names import without_nonfinite
+from ..leaderboards.escaping import csv_cell, markdown, markdown_table
 from .latex import as_latex
 from .table import Table, cell_of, shown_columns, value_of
 
@@ -17,16 +16,7 @@ from .table import Table, cell_of, shown_columns, value_of
 def as_json(table: Table) -> str:
     """A list of objects with the values of every column."""
     rows = [{c.name: value_of(row.get(c.name)) for c in table.columns} for row in table.rows]
-    return json.dumps(_finite(rows), indent=2, ensure_ascii=False)
-
-
-def _finite(value: Any) -> Any:
-    """The value with null for numbers that JSON lacks."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.dumps(without_nonfinite(rows), indent=2, ensure_ascii=False)
 
 
 def as_csv(table: Table) -> str:
@@ -42,10 +32,9 @@ def as_csv(table: Table) -> str:
 def as_markdown(table: Table) -> str:
     """A table in GitHub's Markdown, below its title."""
     columns = shown_columns(table)
-    lines = [[markdown(cell_of(row.get(c.name)).text) for c in columns] for row in table.rows]
-    head = [markdown(column.heading) for column in columns]
-    rule = ["---:" if column.right else "---" for column in columns]
-    body = "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines))
+    rows = [[cell_of(row.get(column.name)).text for column in columns] for row in table.rows]
+    right = {index for index, column in enumerate(columns) if column.right}
+    body = markdown_table([column.heading for column in columns], rows, right)
     notes = [markdown(note) for note in table.notes]
     return "\n\n".join(filter(None, [markdown(table.title), body, *notes])) + "\n"
 

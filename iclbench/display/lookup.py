@@ -32,9 +32,9 @@ def known_names(plugins: PluginHost, kind: str | None) -> set[str]:
     """Every name of a kind, or of all kinds, with the recipes of tasks."""
     names = {
         entry.name
-        for each in CATALOG_HOOKS
-        if kind in {None, each}
-        for _, entry in plugins.entries(each)
+        for one_kind in CATALOG_HOOKS
+        if kind in {None, one_kind}
+        for _, entry in plugins.entries(one_kind)
     }
     if kind in {None, "plugin"}:
         names.update(plugin.name for plugin in plugins.plugins)

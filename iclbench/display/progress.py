@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..api.budget import Budget
+from ..api.executor import JobListener
 from ..api.spec import ACTIONS
 from ..console import counted
 from ..hookspecs import hookimpl
@@ -48,7 +49,7 @@ def action_of(spec: ResolvedSpec) -> str:
     return ACTIONS[spec.origin]
 
 
-class ProgressDisplay:
+class ProgressDisplay(JobListener):
     """Shows the progress of `total` runs, or of jobs of runs; use as a context manager.
 
     It listens to run hooks (`host().observe`), and to an executor as its `listener`. Runs of this

@@ -7,22 +7,20 @@ from typing import Any
 
 from ..api.tuning import SearchSpace, TuningDocument
 from ..console import counted
-from ..runs.plan import Plan
 from ..runs.suites import budgets_of, in_words
-from ..sweeps.tuning.search import PlannedTrial
+from ..sweeps.tuning.search import PlannedSearch, PlannedTrial
 from .table import Cell, Column, Table
 
 
-def planned_table(
-    name: str, plan: Plan, trials: Sequence[PlannedTrial], space: SearchSpace
-) -> Table:
-    """A line per trial of `space`: its arguments, and whether it has a record, is to run, or can't.
+def planned_table(name: str, planned: PlannedSearch) -> Table:
+    """A line per trial: its arguments, and whether it has a record, is to run, or can't.
 
     `name` says whose they are: the model and its board.
     """
+    spec, trials = planned.plan.spec, planned.trials
     arguments = _arguments(trial.point.model_args for trial in trials)
     rows = [
-        _row(plan.spec.model, plan.spec.task, trial.point.recipe_args, trial.point.model_args)
+        _row(spec.model, spec.task, trial.point.recipe_args, trial.point.model_args)
         | {"does": _does(trial)}
         for trial in trials
     ]
@@ -30,7 +28,7 @@ def planned_table(
     title = f"{name}, {counted(len(trials), 'trial')}: {_cost(trials)}"
     note = "Nothing has been run. To start, leave out --dry-run."
     tried = [(trial.point.model_args, trial.point.recipe_args) for trial in trials]
-    return Table(columns, rows, title=title, notes=[*_untried(space, tried), note])
+    return Table(columns, rows, title=title, notes=[*_untried(planned.space, tried), note])
 
 
 def finished_table(name: str, document: TuningDocument, notes: Sequence[str]) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import os
 import statistics
 import sys
@@ -19,7 +20,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from ..console import write_line
+from ..console import counted, write_line
 
 #: Shortest time between two plain lines about training.
 PLAIN_SECONDS = 10.0
@@ -67,7 +68,7 @@ class State:
     def advance(self, step: int, steps: int, losses: list[float]) -> None:
         """Take up what a training step reports."""
         self.step, self.steps, self.phase = step, steps, "training"
-        self.loss = f"loss {statistics.median(losses):.2e}"
+        self.loss = _losses_in_words(losses)
         self.last = (time.monotonic(), step)
         self.first = self.first or self.last
         if step >= steps:
@@ -98,6 +99,15 @@ class State:
         steps = f" {self.step:,} of {self.steps:,} steps" if at_step else ""
         taken = duration(time.monotonic() - self.started)
         return " · ".join(filter(None, [f"{self.phase}{steps}", self.loss, self.left or taken]))
+
+
+def _losses_in_words(losses: Sequence[float]) -> str:
+    """The median of the seeds' finite losses, and how many seeds have none."""
+    known = [loss for loss in losses if math.isfinite(loss)]
+    lost = len(losses) - len(known)
+    median = f"loss {statistics.median(known):.2e}" if known else ""
+    diverged = f"{lost} of {counted(len(losses), 'seed')} diverged" if lost else ""
+    return " · ".join(filter(None, [median, diverged]))
 
 
 class View(Protocol):

@@ -13,7 +13,7 @@ from ..display.boards import board_table, legend
 from ..display.formats import as_markdown
 from ..leaderboards import formats
 from ..leaderboards.board import Board
-from ..leaderboards.escaping import markdown
+from ..leaderboards.escaping import markdown, markdown_table
 from ..leaderboards.sizes import known_parameters
 from .document import is_ours
 
@@ -29,12 +29,6 @@ def front_matter(values: Mapping[str, Any]) -> str:
     return "\n".join(["---", *lines, "---", ""])
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; its cells are escaped."""
-    lines = [header, ["---"] * len(header), *([markdown(cell) for cell in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def _about_targets(columns: Mapping[str, Column]) -> str:
     """What the targets are: numbers, or ids of which some are not asked for."""
     target = columns.get("target")
@@ -46,7 +40,7 @@ def _about_targets(columns: Mapping[str, Column]) -> str:
 def task_card(export: Export) -> str:
     """The card of a task's data set."""
     columns = {column.name: column for file in export.files for column in file.columns}
-    fields = table(["column", "dtype", "shape per prompt"], list(_columns(export)))
+    fields = markdown_table(["column", "dtype", "shape per prompt"], list(_columns(export)))
     return f"""{_task_front_matter(export)}
 # {export.task}
 
@@ -125,10 +119,10 @@ def _task_front_matter(export: Export) -> str:
 
 
 def _how_it_was_made(export: Export) -> str:
-    arguments = table(
+    arguments = markdown_table(
         ["argument", "value"], [[k, json.dumps(v)] for k, v in export.task_args.items()]
     )
-    files = table(
+    files = markdown_table(
         ["file", "prompts", "SHA-256"],
         [[file.path, f"{file.rows:,}", file.sha256] for file in export.files],
     )
@@ -202,7 +196,7 @@ command that made it:
 
 ## Settings
 
-{table(["setting", "value"], _settings(record))}
+{markdown_table(["setting", "value"], _settings(record))}
 """
 
 
@@ -228,7 +222,7 @@ def _metrics(record: Record) -> str:
         best = formats.linear(floor[name].mean) if name in floor else ""
         values = [formats.linear(value) for value in (statistics.mean, statistics.median)]
         rows.append([name, *values, digits, best])
-    return table(["metric", "mean", "median", "digits", "mean of the floor"], rows)
+    return markdown_table(["metric", "mean", "median", "digits", "mean of the floor"], rows)
 
 
 def _settings(record: Record) -> list[list[str]]:

@@ -15,7 +15,7 @@ from ..plugins import host
 from ..runs.code import HARNESS
 
 #: The document's name, and the most bytes of it that are read.
-DOCUMENT, MOST_BYTES = "export.json", 2**20
+DOCUMENT, MOST_DOCUMENT_BYTES = "export.json", 2**20
 
 
 class Column(Config):
@@ -81,7 +81,7 @@ def read_export(folder: Path) -> Export:
     """The export in a folder; raises RecordError or UsageError for a damaged document."""
     path = folder / DOCUMENT
     try:
-        content = read_json(path, MOST_BYTES)
+        content = read_json(path, MOST_DOCUMENT_BYTES)
     except ValueError as error:
         raise UsageError(f"{path} does not describe an export: {error}") from None
     export = parse_config(Export, content, str(path))

@@ -17,8 +17,7 @@ from ..leaderboards.curves import curves_table
 from ..leaderboards.export import as_parquet
 from ..leaderboards.reading import sound_boards
 from ..runs.objects import Objects
-from ..runs.store import MOST_BYTES as MOST_RECORD_BYTES
-from ..runs.store import RecordStore, read_record
+from ..runs.store import MOST_RECORD_BYTES, RecordStore, read_record
 from .cards import model_card, results_card, task_card
 from .document import DOCUMENT, read_export
 

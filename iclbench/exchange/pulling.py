@@ -27,15 +27,12 @@ from ..files import (
     require_writable,
 )
 from ..runs.heldout import SUFFIX
-from ..runs.objects import MOST_BYTES as MOST_OBJECT_BYTES
-from ..runs.objects import Objects
-from ..runs.proofs import without_proof
-from ..runs.store import MOST_BYTES as MOST_RECORD_BYTES
-from ..runs.store import RecordStore, is_record_name, read_record
-from ..runs.verify import verify
+from ..runs.objects import MOST_OBJECT_BYTES, Objects
+from ..runs.proofs import is_retrained, without_proof
+from ..runs.store import MOST_RECORD_BYTES, RecordStore, is_record_name, read_record, require_place
+from ..runs.verify import require_holding
 from .comparison import require_same_prompts
-from .document import DOCUMENT, Export, read_export
-from .document import MOST_BYTES as MOST_DOCUMENT_BYTES
+from .document import DOCUMENT, MOST_DOCUMENT_BYTES, Export, read_export
 from .hub import Entry
 from .sources import Source
 
@@ -148,11 +145,10 @@ def _staging(out: Path) -> Iterator[Path]:
 def _sound_record(staging: Path, path: str) -> Record:
     try:
         record = read_record(staging / path)
+        require_place(staging / path, record)
     except RecordError as error:
         raise RecordError(str(error).replace(f"{staging}/", "")) from None
-    if path != record.file:
-        raise RecordError(f"{path}: the record of this run is {record.file}")
-    if record.proof is not None and record.proof.kind == "retrained":
+    if is_retrained(record):
         # Here nobody has trained it again.
         record = without_proof(record)
         RecordStore(staging).write(record)
@@ -198,18 +194,12 @@ def _require_whole(staging: Path, records: Sequence[Record]) -> None:
 
 
 def _require_holding(path: Path) -> None:
-    """Raise RecordError unless every fact of a record that can be computed holds."""
-    shown = "/".join(path.parts[-2:])
+    """As `runs.verify.require_holding`; the reason does not name the temporary folder."""
     try:
-        checks = verify(path)
+        require_holding(path)
     except PLUGIN_FAILURES as error:
         reason = problem_with(path, error).replace(f"{path.parents[1]}/", "")
         raise RecordError(reason) from None
-    failing = [check for check in checks if not check.holds]
-    if failing:
-        raise RecordError(
-            f"{shown}: {len(failing)} of {len(checks)} facts do not hold; {failing[0].difference}"
-        )
 
 
 def pull_export(

@@ -79,7 +79,7 @@ def export_task(
 def _load(name: str, args: dict[str, Any], prompts: int) -> Task[Any]:
     """The task, after checking its arguments and that the prompts have room."""
     if not 0 < prompts <= MOST_PROMPTS:
-        raise UsageError(f"--prompts must be from 1 to {MOST_PROMPTS:,}, not {prompts:,}")
+        raise UsageError(f"prompts must be from 1 to {MOST_PROMPTS:,}, not {prompts:,}")
     kind: type[Task[Any]] = host().load("task", name, Task)
     config = parse_config(kind.Config, args, f"task {name}")
     require_small_arguments(config, f"task {name}")

@@ -19,6 +19,8 @@ from ..api.task import Task, training_batch
 from ..runs.checks import expect
 from ..runs.inspection import expected_shape
 
+#: How many prompts are looked at.
+PROMPTS = 4
 #: Added to the weights, so that no part of a model is left out because it starts at 0.
 NOISE = 0.1
 #: Names that are more alike than this are one name and a misspelling of it.
@@ -40,7 +42,7 @@ def check_replicas_of_model(architecture: Architecture, task: Task[Any], config:
             except RuntimeError:
                 expect(False, f"replica_args has {name}, on which the weights' shapes depend")
             generator = torch_generator("cpu", "conformance")
-            batch = training_batch(task, 4, generator, torch.get_default_dtype())
+            batch = training_batch(task, PROMPTS, generator, torch.get_default_dtype())
             with torch.no_grad():
                 one, two = first(batch.prompt), second(batch.prompt)
             same = torch.allclose(one, two, rtol=0, atol=0, equal_nan=True)
@@ -57,7 +59,7 @@ def _noisy(architecture: Architecture, task: Task[Any], config: Config) -> nn.Mo
     return module
 
 
-def check_declared(task: Task[Any], n: int = 4) -> None:
+def check_declared(task: Task[Any]) -> None:
     """Raise ConformanceError for a false declaration of a task, and for targets that are none.
 
     Those are its version, `training_only`, the values of axes, and `replica_args`, on which the
@@ -70,7 +72,7 @@ def check_declared(task: Task[Any], n: int = 4) -> None:
     for name, axis in task.axes.items():
         apart = len(set(axis.values)) == len(axis.values)
         expect(apart, f"the axis of {name} has a value twice")
-    batch = training_batch(task, n, torch_generator("cpu", "conformance"), torch.float64)
+    batch = training_batch(task, PROMPTS, torch_generator("cpu", "conformance"), torch.float64)
     finite = not batch.target.is_floating_point() or not bool(batch.target.isinf().any())
     numbers = not batch.target.is_floating_point() or bool(batch.target.isfinite().any())
     expect(finite and numbers, "training targets are not finite")
@@ -79,16 +81,16 @@ def check_declared(task: Task[Any], n: int = 4) -> None:
             other = type(task)(config)
             same = other.signature == task.signature
             expect(same, f"replica_args has {name}, on which the signature depends")
-    check_scores(task, n)
+    check_scores(task)
 
 
-def check_scores(task: Task[Any], n: int = 4) -> None:
+def check_scores(task: Task[Any]) -> None:
     """Raise ConformanceError for metrics that are NaN everywhere, and for false names and kinds.
 
     `errors`, `fractions` and `unrounded` may name what another configuration has; only a
     misspelling of what this one has is found.
     """
-    batches = task.evaluation_batches(n, 0, torch.float64)
+    batches = task.evaluation_batches(PROMPTS, 0, torch.float64)
     scores: dict[str, list[torch.Tensor]] = {}
     for batch in batches:
         zeros = torch.zeros(expected_shape(task, batch), dtype=torch.float64)
@@ -98,7 +100,7 @@ def check_scores(task: Task[Any], n: int = 4) -> None:
     for name, parts in scores.items():
         number = any(not bool(values.isnan().all()) for values in parts)
         expect(number, f"metric {name} is NaN for every prompt, with a prediction of zeros")
-    draws = {name.rpartition("/")[2] for name in task.evaluation_draws(n, 0)}
+    draws = {name.rpartition("/")[2] for name in task.evaluation_draws(PROMPTS, 0)}
     _check_spelling("errors", task.errors, scores)
     _check_spelling("fractions", task.fractions, scores)
     _check_spelling("unrounded", task.unrounded, draws)

@@ -20,13 +20,13 @@ SIGNIFICANT = 4.0
 ROUNDING = 1e-9
 
 
-def check_floor(task: Task[Any], n: int = PROMPTS) -> None:
+def check_floor(task: Task[Any]) -> None:
     """Raise ConformanceError for a floor that is missing, or significantly worse than chance."""
     kind, metric = task.floor_kind, task.primary.metric
     kinds = get_args(FloorKind)
     expect(kind in kinds, f"floor_kind is {kind!r}, not one of {', '.join(kinds)}")
     context = EvaluationContext(torch.device("cpu"), torch_generator("cpu", "conformance"))
-    batches = task.evaluation_batches(n, 0, torch.float64)
+    batches = task.evaluation_batches(PROMPTS, 0, torch.float64)
     floors = [task.floor(batch, context) for batch in batches]
     if not all(metric in values for values in floors):
         expect(

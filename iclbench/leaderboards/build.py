@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from ..api.errors import UsageError
@@ -57,18 +57,19 @@ def build(
     with staged(folder) as new:
         for name, data in files.items():
             write_atomically(new / name, data)
-    for page in sorted(folder.glob("tasks/*.md")):
-        # The page of a task without records is deleted; a page written by hand stays.
-        if f"tasks/{page.name}" not in files and page.read_text("utf-8").startswith(GENERATED):
+    _delete_outdated(folder, files)
+    return [folder / name for name in files]
+
+
+def _delete_outdated(folder: Path, files: Container[str]) -> None:
+    """Delete what an earlier build wrote and this one did not; pages written by hand stay."""
+    for page in (*sorted(folder.glob("tasks/*.md")), *folder.glob("findings.md")):
+        name = page.relative_to(folder).as_posix()
+        if name not in files and page.read_text("utf-8").startswith(GENERATED):
             page.unlink()
-    # Tables of earlier records don't stay beside these; pages written by hand do.
     for name in ("rows.parquet", "curves.parquet"):
         if name not in files:
             (folder / name).unlink(missing_ok=True)
-    page = folder / "findings.md"
-    if page.name not in files and page.exists() and page.read_text("utf-8").startswith(GENERATED):
-        page.unlink()
-    return [folder / name for name in files]
 
 
 def published(records: Path, refused: Refused, *, whole: bool = False) -> list[Board]:

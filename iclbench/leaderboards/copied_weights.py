@@ -27,13 +27,13 @@ def require_own_weights(path: Path, record: Record, others: Iterable[tuple[Path,
     """
     if not _has_own_weights(record):
         return
-    facts, own = comparable_facts(record), _trained(path, record)
+    facts, models = comparable_facts(record), _trained(path, record)
     for other_path, other in others:
         is_other = other.id != record.id and other.spec.model == record.spec.model
         if not is_other or not _has_own_weights(other) or comparable_facts(other) != facts:
             continue
         known = _trained(other_path, other)
-        if any(are_copies(model, copy) for model in own for copy in known):
+        if any(are_copies(model, copy) for model in models for copy in known):
             raise RecordError(f"{path}: its weights are those of {other_path}")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..api.about import ABOUT_FILE, About, AboutFile, ModelAbout, Paper, TaskAbout, Words
 from ..api.errors import UsageError
+from ..console import capitalized
 from ..discovery import Plugin
 from ..plugins import PluginHost, host
 from . import wording
@@ -100,7 +101,7 @@ def _described(
     for entry in plugin.entries.get(kind, ()):
         about: About | None = known.get(entry.name)
         if about is None:
-            summary = entry.summary[:1].upper() + entry.summary[1:]
+            summary = capitalized(entry.summary)
             yield Description(entry.name, entry.name, f"{summary}.", plugin=plugin.label,
                               arguments=file.arguments)  # fmt: skip
             continue

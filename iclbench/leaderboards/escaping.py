@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Container, Iterable, Sequence
 
 #: What Markdown gives a meaning to, anywhere in a line.
 _MARKDOWN = re.compile(r"([\\`*\[\]|~])|(?<!\w)(_)|(_)(?!\w)")
@@ -25,6 +26,15 @@ def markdown(text: str) -> str:
     for written, shown in _LINKS.items():
         escaped = escaped.replace(written, shown)
     return escaped
+
+
+def markdown_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], right: Container[int] = ()
+) -> str:
+    """A table in GitHub's Markdown, of escaped texts; columns `right` are aligned to the right."""
+    rule = ["---:" if column in right else "---" for column in range(len(header))]
+    lines = [[markdown(cell) for cell in line] for line in (header, *rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:]))
 
 
 def csv_cell(value: object) -> object:

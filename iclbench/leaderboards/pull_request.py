@@ -8,6 +8,7 @@ are read from git as data, and those of records are written to OUT, to be verifi
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -23,10 +24,10 @@ from ..api.spec import RunSpec
 from ..api.tuning import tuning_bytes
 from ..files import LEADERBOARDS, RECORDS, STUDIES
 from ..runs.heldout import SUFFIX
-from ..runs.objects import FOLDER
-from ..runs.store import is_record_name, read_record
-from ..runs.tuned import FOLDER as TUNINGS_FOLDER
-from ..runs.tuned import tuning_path
+from ..runs.objects import OBJECTS_FOLDER
+from ..runs.proofs import is_retrained
+from ..runs.store import is_record_name, read_record, require_place
+from ..runs.tuned import TUNINGS_FOLDER, tuning_path
 from .argument_numbers import require_few_numbers
 from .reading import sound_records
 
@@ -64,8 +65,8 @@ def changes(repository: Path, base: str, head: str) -> list[Change]:
     Raises UsageError if there are several: merging compares with all of them, so it could change
     files that are the same in `head` and in one of them.
     """
-    found = _git(repository, "merge-base", "--all", "--end-of-options", base, head)
-    start, *others = found.decode().split()
+    bases = _git(repository, "merge-base", "--all", "--end-of-options", base, head)
+    start, *others = bases.decode().split()
     if others:
         raise UsageError(
             f"the branches have {1 + len(others)} last common commits; rebase onto the base branch"
@@ -141,8 +142,8 @@ def _problem_of_place(
     if folder == TUNINGS:
         is_tuning = len(inner) == 1 and re.fullmatch(r"[0-9a-f]{16}\.json", inner[0])
         return None if is_tuning else f"{path}: it is no tuning, named by its content"
-    is_record = len(inner) == 2 and inner[0] != FOLDER and is_record_name(Path(inner[1]))
-    is_object = len(inner) == 3 and inner[0] == FOLDER and inner[2].startswith(inner[1])
+    is_record = len(inner) == 2 and inner[0] != OBJECTS_FOLDER and is_record_name(Path(inner[1]))
+    is_object = len(inner) == 3 and inner[0] == OBJECTS_FOLDER and inner[2].startswith(inner[1])
     if not is_record and not is_object:
         return f"{path}: it is neither a record nor a file that a record may name"
     return None
@@ -191,12 +192,11 @@ def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
     for path in records:
         try:
             record = read_record(path)
-            if path.relative_to(path.parents[1]).as_posix() != record.file:
-                raise RecordError(f"the record of this run is {record.file}")
+            require_place(path, record)
             named |= {path.parents[1] / reference.name for reference in record.files()}
             _require_shipped_data(record)
             require_few_numbers(record)
-            if record.proof is not None and record.proof.kind == "retrained":
+            if is_retrained(record):
                 raise RecordError("its proof of training again is not of the board's side")
             if record.tuning is not None:
                 file = path.parents[2] / tuning_path(record.tuning)
@@ -236,7 +236,8 @@ def _texts(value: Any) -> Iterator[str]:
 def _names_data(text: str) -> bool:
     if not text:  # as a path it would be the current folder
         return False
-    return text.startswith((".", "~")) or "/" in text or "\\" in text or Path(text).exists()
+    # Unlike Path.exists, this is False for a text that is too long for a file's name.
+    return text.startswith((".", "~")) or "/" in text or "\\" in text or os.path.exists(text)
 
 
 def check(repository: Path, base: str, head: str, out: Path) -> list[str]:

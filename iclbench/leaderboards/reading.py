@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ..api.errors import PLUGIN_FAILURES, RecordError, problem_with
 from ..api.record import Record
-from ..runs.objects import FOLDER, Objects
+from ..runs.objects import OBJECTS_FOLDER, Objects
 from ..runs.recorded_answers import read_answers
-from ..runs.store import RecordStore, read_record
+from ..runs.store import RecordStore, read_record, require_place
 from .board import Boards, Places, boards
 
 #: Takes one line for every record that is left out; it names the record's path.
@@ -37,8 +37,8 @@ class Together:
 
     def path_of(self, record: Record) -> Path:
         """The path of a record in the first store that holds it."""
-        places = [store.path_of(record) for store in self.stores]
-        return next((place for place in places if place.exists()), places[0])
+        paths = [store.path_of(record) for store in self.stores]
+        return next((path for path in paths if path.exists()), paths[0])
 
     def __str__(self) -> str:
         return " and ".join(str(store.folder) for store in self.stores)
@@ -65,7 +65,7 @@ def sound_records_of(
     with _without_collection():
         for path, record in sound_records(paths, refused):
             try:
-                _require_place(store, path, record)
+                require_place(path, record)
                 if whole:
                     _require_files(path, record)
             except RecordError as error:
@@ -112,18 +112,11 @@ def _without_collection() -> Iterator[None]:
 
 def require_objects(records: Path) -> None:
     """Raise RecordError for a folder of records without the folder of the files that they name."""
-    if not (records / FOLDER).is_dir():
+    if not (records / OBJECTS_FOLDER).is_dir():
         raise RecordError(
-            f"{records} lacks {FOLDER}/, which holds the per-prompt values for comparing rows; in "
-            "a sparse checkout, `git sparse-checkout disable` fetches it"
+            f"{records} lacks {OBJECTS_FOLDER}/, which holds the per-prompt values for comparing "
+            "rows; in a sparse checkout, `git sparse-checkout disable` fetches it"
         )
-
-
-def _require_place(store: Places, path: Path, record: Record) -> None:
-    """Raise RecordError for a copy of a record under another name: a run has one row."""
-    expected = store.path_of(record)
-    if path != expected:
-        raise RecordError(f"the record of this run is {expected.relative_to(expected.parents[1])}")
 
 
 def _require_files(path: Path, record: Record) -> None:

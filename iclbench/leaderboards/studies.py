@@ -82,8 +82,8 @@ def study_records(study: Study, size: str, folder: Path | None) -> tuple[SweepFi
     whichever are more. Raises UsageError if there is no record at all.
     """
     file = read_sweep_file(study.path).sized(size)
-    own = study.name.replace("/", "-")
-    published = [Path(LEADERBOARDS, STUDIES, own), Path(LEADERBOARDS, RECORDS)]
+    name = study.name.replace("/", "-")
+    published = [Path(LEADERBOARDS, STUDIES, name), Path(LEADERBOARDS, RECORDS)]
     folders = [folder] if folder else [Path(file.out), *(p for p in published if p.is_dir())]
     results = [(recorded(file, candidate), candidate) for candidate in folders]
     result, chosen = max(results, key=lambda pair: len(pair[0].records))

@@ -18,10 +18,10 @@ from ..runs.grading_facts import has_paid_grades
 from ..runs.heldout import HeldOut, has_held_out, held_out_path, write_held_out
 from ..runs.heldout_evaluation import evaluate_held_out
 from ..runs.objects import Objects
-from ..runs.proofs import evaluated, without_proof
+from ..runs.proofs import is_retrained, with_proof, without_proof
 from ..runs.store import RecordStore, read_record
 from ..runs.tuned import tuning_path
-from ..runs.verify import verify
+from ..runs.verify import require_holding
 from . import formats
 from .argument_numbers import FOLLOWS, require_few_numbers
 from .arguments import argument_pairs
@@ -56,7 +56,7 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
     must hold, and it must not replace a published row or have its weights.
     """
     record = read_record(path)
-    if record.proof is not None and record.proof.kind == "retrained":
+    if is_retrained(record):
         raise RecordError(
             f"{path}: its proof says retrained; only `iclbench verify --retrain --write` on the "
             "published record may write that. Submit the record as the run left it"
@@ -64,12 +64,7 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
     require_few_numbers(record)
     _require_files(path, record)
     new = _require_new(path, record, store)
-    checks = verify(path, device_name)
-    failing = [check for check in checks if not check.holds]
-    if failing:
-        raise RecordError(
-            f"{path}: {len(failing)} of {len(checks)} facts do not hold; {failing[0].difference}"
-        )
+    checks = require_holding(path, device_name)
     if new:
         published = list(published_of_task(record, store))
         require_own_formula(path, record, published)
@@ -121,7 +116,7 @@ def publish(submission: Submission, store: RecordStore) -> Path:
         tuning = submission.record.tuning
         write_atomically(store.folder.parent / tuning_path(tuning), tuning_bytes(tuning))
     complete = with_additions(submission.path, submission.record, submission.device)
-    return store.write(evaluated(complete, submission.device))
+    return store.write(with_proof(complete, submission.device))
 
 
 def add_held_out(submission: Submission, path: Path, salt: str) -> HeldOut | None:

@@ -11,12 +11,12 @@ from pydantic import Field, model_validator
 
 from ..api.config import Config
 from ..api.errors import UsageError
+from ..api.names import is_finite_number
 from ..api.record import MAIN, Record
 from ..api.results import Evaluation
 from ..api.statistics import Statistics
 from ..runs.store import RecordStore, read_values
 from ..sweeps.fields import field_of, require_field
-from .figures.maps import is_number
 
 
 class Value(Config):
@@ -106,12 +106,12 @@ def _on_curve(
     curve = evaluation.curves.get(metric)
     if curve is None or value.at not in curve.values:
         raise UsageError(f"{file}: a record of {value.where} has no {metric} at {value.at:g}")
-    place, is_mean = curve.values.index(value.at), value.statistic == "mean"
-    pooled = _finite_or_infinite((curve.mean if is_mean else curve.median)[place])
+    index, is_mean = curve.values.index(value.at), value.statistic == "mean"
+    pooled = _finite_or_infinite((curve.mean if is_mean else curve.median)[index])
     if store is None:
         return pooled, []
     references = {metric: evaluation.values[metric]}
-    values = read_values(store.path_of(record), references)[metric][:, :, place]
+    values = read_values(store.path_of(record), references)[metric][:, :, index]
     finite = np.where(np.isfinite(values), values, np.inf)
     by_seed = (np.mean if is_mean else np.median)(finite, axis=1)
     return pooled, [float(number) for number in by_seed]
@@ -146,5 +146,5 @@ def single_numbers(content: Any, path: str = "") -> Iterator[tuple[str, float]]:
         for index, value in enumerate(content):
             if isinstance(value, dict):
                 yield from single_numbers(value, f"{path} {index}")
-    elif is_number(content):
+    elif is_finite_number(content):
         yield path, float(content)

@@ -15,7 +15,7 @@ from .comparison import Check
 from .models import Model
 from .objects import Objects
 from .plan import Plan
-from .recorded_answers import MOST_BYTES
+from .recorded_answers import MOST_ANSWER_BYTES
 
 #: Bytes of an answer's line beside its question, at most about so many.
 ANSWER_BYTES = 500
@@ -30,10 +30,10 @@ def prepare_asking(plan: Plan) -> None:
     batch = plan.task.evaluation_batches(2, plan.spec.eval_seed, DTYPES[plan.spec.dtype])[0]
     questions = plan.architecture.questions(batch.prompt, plan.task.signature, plan.config)
     size = prompts * (max(len(json.dumps(question)) for question in questions) + ANSWER_BYTES)
-    if size > MOST_BYTES:
+    if size > MOST_ANSWER_BYTES:
         raise UsageError(
             f"{plan.spec.model}: {prompts:,} questions would be about {size:,} bytes, and a record "
-            f"holds {MOST_BYTES:,}; evaluate fewer prompts"
+            f"holds {MOST_ANSWER_BYTES:,}; evaluate fewer prompts"
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..api.digits import ErrorKind
+from ..api.names import is_number
 from ..api.statistics import Curve, Statistics
 
 #: No record has this schema and is older.
@@ -117,7 +118,7 @@ class Tolerance:
 
     def holds_digits(self, metric: str, recorded: Any, measured: Any) -> bool:
         """Whether digits of the metric agree: to MEAN_DIGITS where both are near the floor's."""
-        if not (_is_number(recorded) and _is_number(measured)):
+        if not (is_number(recorded) and is_number(measured)):
             return bool(recorded == measured)
         if close(recorded, measured, RELATIVE[self.dtype]):
             return True
@@ -131,7 +132,7 @@ class Tolerance:
 
     def holds(self, metric: str, recorded: Any, measured: Any, position: int | None = None) -> bool:
         """Whether both values agree; `position` is that on the metric's second axis."""
-        if not (_is_number(recorded) and _is_number(measured)):
+        if not (is_number(recorded) and is_number(measured)):
             return bool(recorded == measured)
         if close(recorded, measured, self.relative):
             return True
@@ -169,10 +170,6 @@ def close(a: float | None, b: float | None, relative: float) -> bool:
     return abs(a - b) <= relative * max(abs(a), abs(b))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def facts_of(content: Statistics | Curve) -> dict[str, Any]:
     """Every number, text and null of a statistic or a curve by its name, such as `digits mean`."""
     return dict(_leaves("", content.model_dump(mode="json")))
@@ -194,7 +191,7 @@ def same_statistics(a: Statistics | Curve, b: Statistics | Curve) -> bool:
     first, second = facts_of(a), facts_of(b)
     return set(first) == set(second) and all(
         close(first[name], second[name], 1e-9)
-        if _is_number(first[name]) and _is_number(second[name])
+        if is_number(first[name]) and is_number(second[name])
         else first[name] == second[name]
         for name in first
     )

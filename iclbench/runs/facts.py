@@ -100,10 +100,10 @@ def _is_of_a_file(record: Record, request: RunSpec) -> bool:
     return record.spec.checkpoint_digest is not None and not is_construction(request)
 
 
-def _require_no_file(request: RunSpec, own: str | None) -> None:
+def _require_no_file(request: RunSpec, held: str | None) -> None:
     """Raise UsageError for a request that takes weights from another file than the record's."""
     source = source_of(request)
-    if source not in {None, own} and not is_construction(request):
+    if source not in {None, held} and not is_construction(request):
         raise UsageError(f"its command reads weights from {source!r}, which it does not hold")
 
 

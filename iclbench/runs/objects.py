@@ -22,9 +22,9 @@ from ..api.errors import RecordError, RunError
 from ..api.results import MOST_VALUES, FileReference
 from ..files import read_regular_file, regular_file_digest, write_atomically
 
-FOLDER = "objects"
+OBJECTS_FOLDER = "objects"
 #: The most bytes of any other file.
-MOST_BYTES = 2**33
+MOST_OBJECT_BYTES = 2**33
 #: Higher levels of zstd save about 1% of measured errors, whose last bits are noise.
 COMPRESSION = 3
 #: Files younger than this, a week, are not collected: a run may be about to name them in its
@@ -76,7 +76,7 @@ class Objects:
             write_atomically(path, data)
         return reference
 
-    def read(self, reference: FileReference, most: int = MOST_BYTES) -> bytes:
+    def read(self, reference: FileReference, most: int = MOST_OBJECT_BYTES) -> bytes:
         """The bytes of an object; raises RecordError if it is missing, changed or too large."""
         data = read_regular_file(self._path_without_links(reference), most)
         self._require_digest(reference, hashlib.sha256(data).hexdigest())
@@ -85,7 +85,7 @@ class Objects:
     def sound_path(self, reference: FileReference) -> Path:
         """The path of an object; raises RecordError as `read` does, but holds none of its bytes."""
         path = self._path_without_links(reference)
-        self._require_digest(reference, regular_file_digest(path, MOST_BYTES))
+        self._require_digest(reference, regular_file_digest(path, MOST_OBJECT_BYTES))
         return path
 
     def _path_without_links(self, reference: FileReference) -> Path:
@@ -124,7 +124,7 @@ class Objects:
         before = time.time() - grace_seconds
         old = [
             path
-            for path in sorted((self.records / FOLDER).glob("??/*"))
+            for path in sorted((self.records / OBJECTS_FOLDER).glob("??/*"))
             if path.is_file() and path.lstat().st_mtime < before
         ]
         named = _digests_in(self.records.glob("*/*.json")) if old else set()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..api.errors import RecordError
 from ..api.record import Proof, Record
 from ..devices import environment, find_device
 from .code import checking_code
 from .report import date_now
-from .store import RecordStore
+from .store import RecordStore, require_place
 
 
-def evaluated(record: Record, device: str = "auto") -> Record:
+def with_proof(record: Record, device: str = "auto") -> Record:
     """A record that `verify` has just found to hold on `device`, with the proof that it has."""
     proof = Proof(
         kind="evaluated",
@@ -23,6 +22,11 @@ def evaluated(record: Record, device: str = "auto") -> Record:
     return record.model_copy(update={"proof": proof}).sealed()
 
 
+def is_retrained(record: Record) -> bool:
+    """Whether the record's proof says that its training was repeated, which no author may write."""
+    return record.proof is not None and record.proof.kind == "retrained"
+
+
 def without_proof(record: Record) -> Record:
     """What the record's author wrote."""
     return record.model_copy(update={"proof": None}).sealed()
@@ -31,7 +35,5 @@ def without_proof(record: Record) -> Record:
 def write_proof(path: Path, proved: Record) -> None:
     """Replace the record in `path`; raises RecordError if that is not its place in a store."""
     path = path.resolve()
-    store = RecordStore(path.parent.parent)
-    if store.path(proved.spec) != path:
-        raise RecordError(f"{path}: only a record in its store can get a proof")
-    store.write(proved)
+    require_place(path, proved)
+    RecordStore(path.parent.parent).write(proved)

@@ -15,7 +15,7 @@ from ..api.record import Record
 from .objects import Objects
 
 #: The most bytes of such a file.
-MOST_BYTES = 2**26
+MOST_ANSWER_BYTES = 2**26
 
 
 class Answered(NamedTuple):
@@ -33,7 +33,7 @@ def read_answers(record: Record, objects: Objects) -> Answered:
     try:
         if reference.format != "jsonl" or reference.shape is not None:
             raise ValueError(reference)
-        text = objects.read(reference, MOST_BYTES).decode("ascii")
+        text = objects.read(reference, MOST_ANSWER_BYTES).decode("ascii")
         first, *rest = [json.loads(line) for line in text.splitlines()]
         (model,) = _texts(first, "model")
         answers = dict(_texts(line, "question", "answer") for line in rest)

@@ -183,10 +183,10 @@ def _train(plan: Plan, training: TrainingReport, device: torch.device) -> ReadyM
     return ready
 
 
-def _platform(place: Environment, training: TrainingReport) -> dict[str, object]:
+def _platform(machine: Environment, training: TrainingReport) -> dict[str, object]:
     """What decides the bits of a training besides its code, by name."""
-    where = {name: getattr(place, name) for name in ("device", "processor", "threads")}
-    versions = {name: place.versions.get(name) for name in ("python", "torch", "numpy")}
+    where = {name: getattr(machine, name) for name in ("device", "processor", "threads")}
+    versions = {name: machine.versions.get(name) for name in ("python", "torch", "numpy")}
     return where | versions | {"program": training.engine, "number of replicas": training.replicas}
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import torch
 
-from ..api.errors import RecordError
 from ..api.record import Record
 from ..api.spec import RunSpec
 from ..console import report
@@ -20,7 +19,7 @@ from .models import given_models
 from .plan import Plan
 from .settings import Settings
 from .shifts import ALL, asked_shifts, measure_shifts, present_shifts, with_shifts
-from .store import RecordStore, read_record
+from .store import RecordStore, read_record, require_place
 
 
 @exclusive()
@@ -38,8 +37,7 @@ def evaluate_shifts(
     path = Path(path).resolve()
     record = read_record(path)
     settings = Settings(path.parent.parent, device, eval_batch=eval_batch)
-    if RecordStore(settings.out).path(record.spec) != path:
-        raise RecordError(f"{path}: only a record at its place in a folder of records can get them")
+    require_place(path, record)
     plan = recompute(path, record).plan
     request = plan.request.model_copy(update={"shift": tuple(shifts)})
     return add_shifts(replace(plan, request=request), record, settings, find_device(device))

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +22,7 @@ from .objects import Objects
 from .stored import StoredFiles
 
 #: The most bytes of a record.
-MOST_BYTES = 2**26
+MOST_RECORD_BYTES = 2**26
 #: The end of a record's file.
 END = b"}\n"
 
@@ -37,7 +37,7 @@ def read_record(path: Path) -> Record:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return read_json(path, MOST_BYTES)
+        return read_json(path, MOST_RECORD_BYTES)
     except ValueError as error:
         reason = visible(str(error), 200)
         made_again = "`run --force` makes a record again"
@@ -85,6 +85,12 @@ def read_values(path: Path, references: dict[str, FileReference]) -> dict[str, n
     """
     objects = Objects.beside(path)
     return {name: objects.read_array(reference) for name, reference in references.items()}
+
+
+def require_place(path: Path, record: Record) -> None:
+    """Raise RecordError unless the path ends in TASK/MODEL-ID.json: a run has one record."""
+    if path.parts[-2:] != PurePosixPath(record.file).parts:
+        raise RecordError(f"{path}: the record of this run is {record.file}")
 
 
 class RunName(Protocol):

@@ -25,7 +25,7 @@ from .comparison import Check, of_the_past, same
 from .plan import Plan, resolve
 
 #: The folder of tunings, beside the folders of records.
-FOLDER = "tunings"
+TUNINGS_FOLDER = "tunings"
 #: The most bytes of a tuning's file.
 MOST_BYTES = 2**24
 #: What a tuning and the run that uses it have in common.
@@ -34,7 +34,7 @@ _SHARED = ("model", "task", "task_version", "task_args", "dtype", "recipe")
 
 def tuning_path(tuning: Tuning) -> PurePosixPath:
     """The path of a tuning's file below the folder that holds the records' folder."""
-    return PurePosixPath(FOLDER, f"{tuning.sha256[:16]}.json")
+    return PurePosixPath(TUNINGS_FOLDER, f"{tuning.sha256[:16]}.json")
 
 
 def write_tuning(folder: Path, document: TuningDocument) -> Path:

@@ -64,6 +64,17 @@ def verify(path: str | Path, device: str = "auto") -> list[Check]:
         raise type(error)(f"{path}: {error}") from error
 
 
+def require_holding(path: Path, device: str = "auto") -> list[Check]:
+    """The checks of `verify`; raises RecordError unless all of them hold."""
+    checks = verify(path, device)
+    failing = [check for check in checks if not check.holds]
+    if failing:
+        raise RecordError(
+            f"{path}: {len(failing)} of {len(checks)} facts do not hold; {failing[0].difference}"
+        )
+    return checks
+
+
 def _verify(path: Path, record: Record, device: str) -> list[Check]:
     _require_version(record)
     now = recompute(path, record)

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..api.config import parse_config
 from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, reason_of
@@ -96,6 +96,13 @@ class SweepCell:
         return command_into(out, parse_config(RunSpec, json.loads(self.request), "run"))
 
 
+class Damaged(NamedTuple):
+    """A cell whose record can't be used, and the reason."""
+
+    cell: SweepCell
+    reason: str
+
+
 def command_into(out: Path, request: RunSpec) -> str:
     """The `iclbench run` command of a request, with the folder of its record."""
     command = request.command()
@@ -169,44 +176,50 @@ class Cells:
             self._records[cell.id] = record
         return self._records[cell.id]
 
-    def missing(self, cells: Iterable[SweepCell]) -> list[SweepCell]:
-        """Those that have no record. A damaged one is added to `failures`."""
-        without = []
+    def missing(self, cells: Iterable[SweepCell]) -> tuple[list[SweepCell], list[Damaged]]:
+        """Those that have no record, and those whose record is damaged."""
+        without, damaged = [], []
         for cell in cells:
             try:
                 if self.record(cell) is None:
                     without.append(cell)
             except RecordError as error:
-                self.fail(cell, str(error), damaged=True)
-        return without
+                damaged.append(Damaged(cell, str(error)))
+        return without, damaged
 
-    def fail(self, cell: SweepCell, reason: str, log: str = "", *, damaged: bool = False) -> None:
+    def fail(
+        self, cell: SweepCell, reason: str, log: str = "", *, damaged: bool = False
+    ) -> Failure:
         """Add a cell to `failures`."""
         self.failed.add(cell.id)
-        command = cell.command(self.store.folder)
-        self.failures.append(Failure(command, reason, log, damaged=damaged))
+        failure = Failure(cell.command(self.store.folder), reason, log, damaged=damaged)
+        self.failures.append(failure)
+        return failure
+
+    def fail_damaged(self, damaged: Iterable[Damaged]) -> list[Failure]:
+        """Add cells whose record is damaged to `failures`."""
+        return [self.fail(cell, reason, damaged=True) for cell, reason in damaged]
 
     def in_order(self) -> list[SweepCell]:
         """All cells, in the order of the file's grids."""
         return sorted(self.cells.values(), key=lambda cell: cell.position)
 
-    def records(self) -> list[Record]:
+    def records(self) -> tuple[list[Record], list[Damaged]]:
         """The records of the cells that did not fail, in the order of the file's grids.
 
-        A damaged one is added to `failures`.
+        Also those cells whose record is damaged.
         """
-        records = []
+        records, damaged = [], []
         for cell in self.in_order():
             if cell.id in self.failed:
                 continue
             try:
                 record = self.record(cell)
             except RecordError as error:
-                self.fail(cell, str(error), damaged=True)
-                continue
-            if record is not None:
-                records.append(record)
-        return records
+                damaged.append(Damaged(cell, str(error)))
+            else:
+                records += [record] if record is not None else []
+        return records, damaged
 
     def _with_weights(self, grid: Mapping[str, Any]) -> dict[str, Any]:
         """The grid without its name, and with the file of the weights that it refers to."""
@@ -233,11 +246,9 @@ class Cells:
         try:
             return resolve(request)
         except PLUGIN_FAILURES as error:
-            self._fail(command_into(self.store.folder, request), reason_of(error))
+            command = command_into(self.store.folder, request)
+            self.failures.append(Failure(command, reason_of(error)))
         return None
-
-    def _fail(self, command: str, reason: str) -> None:
-        self.failures.append(Failure(command, reason))
 
 
 class _NoWeightsError(UsageError):

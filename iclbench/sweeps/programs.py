@@ -24,7 +24,7 @@ from .cells import Cells, SweepCell
 from .jobs import job_of, run_job
 
 #: The folder of executors' own files, in a sweep's output folder.
-FOLDER = "jobs"
+JOBS_FOLDER = "jobs"
 #: How long a record that another machine wrote may take to be seen here.
 RECORD_SECONDS = 10.0
 
@@ -36,7 +36,7 @@ def make_executor(name: str, args: Mapping[str, Any], out: Path) -> Executor:
     """The executor of that name for an output folder; raises UsageError."""
     executor: type[Executor] = host().load("executor", name, Executor)
     config = parse_config(executor.Config, args, f"executor {name}")
-    return executor(config, out / FOLDER / name)
+    return executor(config, out / JOBS_FOLDER / name)
 
 
 @dataclass
@@ -87,17 +87,16 @@ class Programs:
         jobs: list[QueuedJob] = []
         if isinstance(self.executor, QueueExecutor):
             jobs = [job for job in self.executor.queue() if job.active]
-        before = len(self.cells.failures)
-        missing = self.cells.missing(cells)
-        for failure in self.cells.failures[before:]:
+        missing, damaged = self.cells.missing(cells)
+        for failure in self.cells.fail_damaged(damaged):
             self.report(f"can't be run: {failure.command}: {failure.reason}")
-        unusable = len(self.cells.failures) - before
-        self.already_done += len(cells) - len(missing) - unusable
+        skipped = len(cells) - len(missing) - len(damaged)
+        self.already_done += skipped
         queued = jobs_of(missing, jobs)
         held = {cell.id for group, _ in queued for cell in group if cell is not None}
         more = f", {len(held)} in the queue" if held else ""
         self.report(
-            f"{counted(len(cells), 'run')}: {len(cells) - len(missing) - unusable} skipped{more}, "
+            f"{counted(len(cells), 'run')}: {skipped} skipped{more}, "
             f"{len(missing) - len(held)} to run"
         )
         return [cell for cell in missing if cell.id not in held], queued
@@ -116,10 +115,10 @@ class Programs:
             for group in (*groups, *waiting)
         }
         programs = {group[0].program for group in groups}
-        found = {
+        present = {
             p for name in programs for p in (out / "checkpoints").glob(f"{name}-*.safetensors")
         }
-        if unused := sorted(found - used):
+        if unused := sorted(present - used):
             self.report(
                 f"{counted(len(unused), 'checkpoint')} of other groups of such runs can't be "
                 f"continued with these cells and replicas: {unused[0]}"
@@ -240,9 +239,9 @@ def jobs_of(cells: Sequence[SweepCell], jobs: Sequence[QueuedJob]) -> list[Queue
     last = {cell.id: job.id for job, group in groups for cell in group if cell is not None}
     matched = []
     for job, group in groups:
-        own = [cell if cell is not None and last[cell.id] == job.id else None for cell in group]
-        if any(own):
-            matched.append((own, job))
+        members = [cell if cell is not None and last[cell.id] == job.id else None for cell in group]
+        if any(members):
+            matched.append((members, job))
     return matched
 
 

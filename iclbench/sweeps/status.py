@@ -14,7 +14,7 @@ from ..runs.store import RecordStore
 from ..runs.training import checkpoint_of
 from .cells import Cells, Failure, SweepCell
 from .files import QUICK, SweepSource, read_sweep_file, stages_of
-from .programs import FOLDER, group_cells, jobs_of, make_executor
+from .programs import JOBS_FOLDER, group_cells, jobs_of, make_executor
 
 State = Literal["done", "running", "waiting", "failed", "begun", "not begun"]
 #: Where a cell is, in the order in which states are shown.
@@ -79,7 +79,7 @@ def queued_jobs(out: Path) -> tuple[list[QueuedJob], list[str]]:
     jobs: list[QueuedJob] = []
     unanswered: list[str] = []
     names = {entry.name for _, entry in host().entries("executor")}
-    for folder in sorted((out / FOLDER).glob("*/")):
+    for folder in sorted((out / JOBS_FOLDER).glob("*/")):
         if folder.name in names:
             try:
                 executor = make_executor(folder.name, {}, out)

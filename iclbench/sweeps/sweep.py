@@ -215,12 +215,15 @@ def recorded(file: SweepFile, out: str | Path) -> SweepResult:
     """
     cells = Cells(file, RecordStore(out))
     for stage in stages_of(file):
-        for cell in cells.missing(cells.resolve(stage)):
+        missing, damaged = cells.missing(cells.resolve(stage))
+        cells.fail_damaged(damaged)
+        for cell in missing:
             cells.fail(cell, "it has no record")
     return _result(cells, already_done=0)
 
 
 def _result(cells: Cells, already_done: int) -> SweepResult:
-    records = cells.records()  # adds a damaged record to the failures
+    records, damaged = cells.records()
+    cells.fail_damaged(damaged)
     # All has been run: what still waits never gets its weights.
     return SweepResult(records, [*cells.failures, *cells.waiting], already_done)

@@ -16,7 +16,7 @@ from ..runs.code import stale_code
 from ..runs.comparison import Check
 from ..runs.facts import claims
 from ..runs.objects import Objects
-from ..runs.proofs import evaluated, write_proof
+from ..runs.proofs import is_retrained, with_proof, write_proof
 from ..runs.retraining import TESTED, retrain
 from ..runs.shared_prompts import shared_prompts
 from ..runs.store import read_record
@@ -180,6 +180,6 @@ def _proved(path: Path, device: str) -> Record | None:
     """
     record = read_record(path)
     complete = with_additions(path, record, device)
-    if record.proof is not None and record.proof.kind == "retrained":
+    if is_retrained(record):
         return None if complete is record else complete
-    return evaluated(complete, device)
+    return with_proof(complete, device)

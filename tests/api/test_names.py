@@ -8,7 +8,15 @@ import pytest
 
 from iclbench import RunSpec, UsageError
 from iclbench.api.config import parse_config
-from iclbench.api.names import MOST_TEXT, content_problem, is_plain_name, visible
+from iclbench.api.names import (
+    MOST_TEXT,
+    content_problem,
+    is_finite_number,
+    is_number,
+    is_plain_name,
+    visible,
+    without_nonfinite,
+)
 
 
 @pytest.mark.parametrize("name", ["zero", "least-squares", "a_b", "a.json", "gpt+x", "X1"])
@@ -97,3 +105,16 @@ def test_a_request_that_its_record_could_not_hold_is_refused(fields):
         parse_config(RunSpec, {"model": "m", "task": "t", **fields}, "run")
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 500
+
+
+def test_truth_values_are_no_numbers():
+    values = [1, 0.5, math.nan, True, "1", None]
+    assert [is_number(value) for value in values] == [True, True, True, False, False, False]
+    assert [is_finite_number(value) for value in values] == [True, True, *[False] * 4]
+
+
+def test_numbers_that_json_lacks_become_null():
+    assert without_nonfinite({"a": (1, math.nan), "b": [math.inf, "x"]}) == {
+        "a": [1, None],
+        "b": [None, "x"],
+    }

@@ -19,7 +19,7 @@ from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.tuned import read_tuning
 from iclbench.sweeps.tuning import search
-from iclbench.sweeps.tuning.search import SearchSettings, planned_trials
+from iclbench.sweeps.tuning.search import SearchSettings, planned_search
 
 TASK = ("--task", "least-squares", "--task-args", "dim=2,examples=4", "--recipe", "smoke",
         "--seeds", "2", "--eval-prompts", "32")  # fmt: skip
@@ -215,6 +215,6 @@ def test_trials_are_neither_shifted_nor_graded_nor_shown_as_the_run(cli, tmp_pat
 
     graded = resolve(RunSpec(model="transformer", task="stories", recipe="smoke",
                              grader="text-statistics"))  # fmt: skip
-    (planned, *_) = planned_trials(graded, Settings(tmp_path), SearchSettings(trials=1))
+    (planned,) = planned_search(graded, Settings(tmp_path), SearchSettings(trials=1)).trials
     assert planned.plan is not None
     assert (graded.spec.grader, planned.plan.spec.grader) == ("text-statistics", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import sys
 import types
 
@@ -47,6 +48,18 @@ def test_a_state_says_place_phase_loss_and_time_left(clock):
     assert state.details.endswith("1 min 15 s left")
     state.advance(1000, 1000, [1.0])
     assert state.details.startswith("evaluating · ")
+
+
+@pytest.mark.parametrize(
+    ("losses", "text"),
+    [([3.0, 1.0, math.nan, 2.0, 0.5], "loss 1.50e+00 · 1 of 5 seeds diverged"),
+     ([math.nan, 1.0, 2.0], "loss 1.50e+00 · 1 of 3 seeds diverged"),
+     ([math.inf], "1 of 1 seed diverged")],
+)  # fmt: skip
+def test_the_loss_is_the_median_of_the_seeds_that_have_one(losses, text):
+    state = State("transformer on least-squares", 1, 1, "training")
+    state.advance(1, 10, losses)
+    assert state.loss == text
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from iclbench import RunSpec
 from iclbench.display.trials import planned_table
 from iclbench.runs.plan import resolve
 from iclbench.runs.settings import Settings
-from iclbench.sweeps.tuning.search import SearchSettings, planned_trials
-from iclbench.sweeps.tuning.space import search_space
+from iclbench.sweeps.tuning.search import SearchSettings, planned_search
 
 PLAN = resolve(RunSpec(model="transformer", task="least-squares", recipe="smoke"))
 #: One value of everything but the width.
@@ -19,8 +18,7 @@ FIXED = {"optimizers": ["adam"], "schedules": ["constant"]}
 def notes(trials, widths):
     space = {**FIXED, "model_args": {"width": widths}}
     search = SearchSettings(trials=trials, space=space)
-    planned = planned_trials(PLAN, Settings(Path("nowhere")), search)
-    table = planned_table("it", PLAN, planned, search_space(PLAN, space))
+    table = planned_table("it", planned_search(PLAN, Settings(Path("nowhere")), search))
     return table.notes[:-1]
 
 

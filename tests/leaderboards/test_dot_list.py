@@ -18,7 +18,9 @@ def test_a_dot_lies_where_the_axis_says():
     assert len(view["ticks"]) >= 2
 
 
-@pytest.mark.parametrize(("low", "high"), [(1e-14, 1e-13), (1e-14, 1e-5), (100, 1000), (3, 3)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(1e-14, 1e-13), (1e-14, 1e-5), (100, 1000), (3, 3), (1e-200, 1e200)]
+)
 def test_ticks_of_a_dot_plot_have_room_on_a_phone(low, high):
     dots = [dot_list.Dot(low, "a"), dot_list.Dot(high, "b")]
     ticks = dot_list.dot_plot("t", "error", [("one", dots)], log=True)["ticks"]

@@ -9,7 +9,7 @@ import io
 import pandas as pd
 import pytest
 
-from iclbench.leaderboards.escaping import csv_cell, markdown, plotly
+from iclbench.leaderboards.escaping import csv_cell, markdown, markdown_table, plotly
 from iclbench.leaderboards.export import as_csv
 
 
@@ -30,6 +30,15 @@ from iclbench.leaderboards.export import as_csv
 )
 def test_markdown(text, escaped):
     assert markdown(text) == escaped
+
+
+def test_every_cell_of_a_table_is_escaped():
+    table = markdown_table(["a|b", "n"], [["[x](http://y)", "1"]], right={1})
+    assert table.splitlines() == [
+        r"| a\|b | n |",
+        "| --- | ---: |",
+        r"| \[x\](http&#58;//y) | 1 |",
+    ]
 
 
 @pytest.mark.parametrize("text", ['=HYPERLINK("http://example.org")', "+1", "-1", "@SUM(A1)"])

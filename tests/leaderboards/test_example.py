@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from iclbench.leaderboards.site.example import example, first_example
+from iclbench_least_squares.fixed import LeastSquares
 
 
 def board(title: str, **task_args):
@@ -37,3 +38,18 @@ def test_the_first_board_whose_data_are_at_hand_gives_the_example():
     assert view["title"] == "here"
     assert view["fields"][0].size.endswith("×16")
     assert first_example("imagenet", boards[:1]) is None
+
+
+def test_a_task_that_fails_has_no_example(provide):
+    class Failing(LeastSquares):
+        name = "failing"
+
+        def draw(self, random):
+            raise ValueError("a mistake of the plugin's")
+
+    provide("task", "failing", Failing)
+    assert example("failing", {}, "float32") is None
+
+
+def test_sizes_from_a_record_are_bounded_before_anything_is_drawn():
+    assert example("least-squares", {"dim": 10**7, "examples": 10**7}, "float32") is None

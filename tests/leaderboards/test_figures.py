@@ -63,7 +63,7 @@ def test_records_that_have_a_field_can_be_left_out(records):
 def test_scores_of_several_scales_need_panels_of_their_own(records, tmp_path):
     guessed = run(model="class-frequency", task="categorical", eval_prompts=32, out=tmp_path)
     both = [records[0], guessed]
-    with pytest.raises(UsageError, match=r"digits of squared_error .* --panels keeps them apart"):
+    with pytest.raises(UsageError, match=r"digits of squared_error .* panels keep them apart"):
         draw(Figure(x="model"), both)
     figure = draw(Figure(x="model", panels=("task",)), both)
     titles = [figure.layout.yaxis.title.text, figure.layout.yaxis2.title.text]

@@ -53,7 +53,7 @@ def test_arguments_of_models_and_texts_in_lists_are_checked(path):
 
 
 def test_shipped_data_and_addresses_are_none(path):
-    for data in ("tales", ""):
+    for data in ("tales", "", "a" * 300):
         assert problems(of_other_data(path, {"data": data})) == []
     args = {"base_url": "https://host/v1"}
     assert problems(of_other_data(path, {}, grader="openai", grader_args=args)) == []

@@ -11,7 +11,7 @@ from browser import missing, open_browser, save_screenshot
 from rich_records import make_rich
 
 from iclbench import RecordStore, run
-from iclbench.leaderboards.site.answers import _question, compared, endings, said
+from iclbench.leaderboards.site.answers import _question, compared, endings, first_answers
 from iclbench.leaderboards.site.build import make_site
 from iclbench.leaderboards.site.prompts import with_answers
 from iclbench.runs.objects import Objects
@@ -72,8 +72,8 @@ def asked(provide, tmp_path):
 def test_questions_come_with_their_answers_and_nothing_invisible(asked):
     objects = Objects(asked / "records")
     by_model = {r.spec.model: r for r in map(read_record, RecordStore(asked / "records").paths())}
-    assert said(by_model["zero"], objects) is None
-    view = said(by_model["parrot"], objects)
+    assert first_answers(by_model["zero"], objects) is None
+    view = first_answers(by_model["parrot"], objects)
     assert (view["name"], view["count"], len(view["pairs"])) == ("a parrot", "20", 12)
     assert [pair["answer"] for pair in view["pairs"][:3]] == [
         "0.5 <b>bold</b>", "?0.25", "I\n0.1",

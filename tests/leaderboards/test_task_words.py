@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import replace
@@ -16,7 +17,9 @@ from iclbench.leaderboards.formats import digits_of
 from iclbench.leaderboards.ranking import SIGNIFICANCE, ranks
 from iclbench.leaderboards.site.dotplot import axis_of, references
 from iclbench.leaderboards.site.magnitudes import spans_magnitudes
+from iclbench.leaderboards.site.plots import spans_lines
 from iclbench.leaderboards.site.task import task
+from iclbench.leaderboards.site.task_table import table_rows
 from iclbench.leaderboards.site.task_words import (
     evaluation_titles,
     floor_in_words,
@@ -136,6 +139,17 @@ def test_errors_of_many_magnitudes_have_logarithmic_scales(gradient, about):
         assert dot == pytest.approx(4 + 82 * (high - at) / (high - low), abs=0.06)
 
 
+def test_errors_beyond_what_an_axis_can_show_do_not_stop_the_page(gradient, about):
+    scores = itertools.cycle([1e300, 1e-300, 1e-14, 1e200])
+    odd = gradient.rows[0], *(replace(row, score=next(scores)) for row in gradient.rows * 2)
+    for rows in (odd, odd[1:3], odd[1:2]):
+        board = replace(gradient, rows=rows)
+        low, high, log = axis_of(board, rows, [])
+        assert 0 < low < high or not log
+        assert math.isfinite(low - high)
+        assert all("nan" not in row["plot"] for row in table_rows([board], 9))
+
+
 def test_scores_of_one_magnitude_and_digits_have_linear_scales(boards):
     for board in boards:
         scored = [row for row in board.rows if row.score is not None]
@@ -148,6 +162,17 @@ def test_scores_of_one_magnitude_and_digits_have_linear_scales(boards):
 )
 def test_magnitudes_need_positive_values(values, expected):
     assert spans_magnitudes(values) is expected
+
+
+def test_curves_leave_out_zeros_and_what_no_axis_can_show():
+    def of(*values):
+        return spans_lines([{"y": [values[0], None]}, {"y": values[1:]}])
+
+    assert of(1.0, 31.0)
+    assert of(1.0, 0.0, 31.0)
+    assert not of(1.0, 30.0)
+    assert not of(1.0, -1.0, 31.0)
+    assert not of(1.0, 2.0, math.inf, 1e300)
 
 
 def test_digits_are_called_digits_of_the_error():

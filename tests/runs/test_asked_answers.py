@@ -134,7 +134,7 @@ def test_a_record_is_never_asked_for_shifts(path, cli):
 
 
 def test_what_no_record_would_hold_is_refused_before_asking(provide, tmp_path, monkeypatch):
-    monkeypatch.setattr(asked_answers, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(asked_answers, "MOST_ANSWER_BYTES", 10_000)
     asked = parrot()
     provide("model", "parrot", asked)
     with pytest.raises(UsageError, match=r"20 questions would be about .* evaluate fewer prompts"):

@@ -18,7 +18,7 @@ from iclbench.runs.code import (
     require_plugins,
     stale_code,
 )
-from iclbench.runs.proofs import evaluated
+from iclbench.runs.proofs import with_proof
 
 PACKAGE = Path(iclbench.__file__).parent
 
@@ -48,7 +48,7 @@ def test_a_record_of_other_code_is_stale(record):
 def test_a_proof_by_the_installed_code_renews_a_record(record):
     old = record.plugins[0].model_copy(update={"source": "0" * 64})
     made_by_other = record.model_copy(update={"plugins": [old, *record.plugins[1:]]})
-    checked = evaluated(made_by_other)
+    checked = with_proof(made_by_other)
     assert other_code(checked) == [HARNESS]
     assert stale_code(checked) == []
     # A proof that leaves out a plugin, or that other code gave, proves nothing about this one.

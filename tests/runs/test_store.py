@@ -16,7 +16,8 @@ from iclbench import RecordError, RecordStore, verify
 from iclbench.api.record import record_schema
 from iclbench.cli.common import record_paths
 from iclbench.leaderboards.reading import sound_records_of
-from iclbench.runs.store import read_record, read_values
+from iclbench.runs.proofs import write_proof
+from iclbench.runs.store import read_record, read_values, require_place
 
 
 def edit(path: Path, change) -> None:
@@ -94,6 +95,17 @@ def test_a_renamed_record_is_read_and_said_to_be_one(store, tmp_path):
     kept = sound_records_of(RecordStore(folder), lines.append)
     assert len(kept) == len(list(store.paths())) - 1
     assert lines == [f"{renamed}: the record of this run is {path.relative_to(folder)}"]
+
+
+def test_a_record_has_one_place_in_any_folder(copied):
+    record = read_record(copied)
+    require_place(copied, record)
+    require_place(Path("elsewhere", *copied.parts[-2:]), record)
+    for path in (copied.with_name("copy.json"), copied.parents[1] / "other-task" / copied.name):
+        with pytest.raises(RecordError, match=f"the record of this run is {record.file}"):
+            require_place(path, record)
+        with pytest.raises(RecordError, match="the record of this run is"):
+            write_proof(path, record)
 
 
 def test_a_missing_record_is_refused(tmp_path):

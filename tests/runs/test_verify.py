@@ -13,7 +13,9 @@ from iclbench.runs.store import read_record, read_values
 
 
 def test_solver_and_trained_records_verify(store):
-    for path in store.paths():
+    paths = list(store.paths())
+    assert len(paths) == 3
+    for path in paths:
         checks = verify(path)
         names = {check.name for check in checks}
         assert {"parameters", "squared_error mean", "floor squared_error median"} <= names

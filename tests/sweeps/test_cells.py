@@ -62,8 +62,12 @@ def test_a_record_that_is_damaged_since_is_a_failure(tmp_path):
     cells = Cells(content, RecordStore(tmp_path))
     cells.resolve(content.grid)
     RecordStore(tmp_path).path(first.spec).write_text("{")
-    assert [record.spec.model for record in cells.records()] == ["averaging"]
-    assert [failure.damaged for failure in cells.failures] == [True]
+    records, damaged = cells.records()
+    assert [record.spec.model for record in records] == ["averaging"]
+    assert [cell.model for cell, _ in damaged] == ["zero"]
+    assert cells.failures == []
+    assert [failure.damaged for failure in cells.fail_damaged(damaged)] == [True]
+    assert cells.missing(cells.in_order()) == ([], damaged)
 
 
 def test_a_damaged_record_of_a_named_run_stops_nothing_else(tmp_path):

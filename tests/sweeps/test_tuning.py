@@ -14,7 +14,7 @@ from iclbench.api.spec import RunSpec, digest_of
 from iclbench.api.tuning import TuningDocument, tuning_evaluation_seed, tuning_seeds
 from iclbench.runs import budget as budgets
 from iclbench.runs.plan import resolve
-from iclbench.runs.proofs import evaluated, write_proof
+from iclbench.runs.proofs import with_proof, write_proof
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
@@ -27,7 +27,7 @@ from iclbench.sweeps.tuning.search import (
     SearchSettings,
     _cost,
     _request,
-    planned_trials,
+    planned_search,
     trial_budget,
     tune,
 )
@@ -170,8 +170,8 @@ def test_a_setting_that_a_plugin_raises_for_is_a_trial_that_cannot_run(tmp_path,
         return supports(self, signature, config)
 
     monkeypatch.setattr(type(plan.architecture), "supports", raising)
-    trials = planned_trials(plan, Settings(tmp_path), SearchSettings(trials=12, space=SPACE))
-    failures = {trial.point.model_args["layers"]: trial.failure for trial in trials}
+    planned = planned_search(plan, Settings(tmp_path), SearchSettings(trials=12, space=SPACE))
+    failures = {trial.point.model_args["layers"]: trial.failure for trial in planned.trials}
     assert failures == {1: None, 2: "ValueError: oops"}
 
 
@@ -216,7 +216,7 @@ def test_an_untuned_record_of_the_same_run_gets_the_tuning(searched, tmp_path, m
 def test_a_record_that_gets_a_tuning_loses_the_proof_that_was_made_without_it(searched, tmp_path):
     plan = tuned(plan_of(), searched[1])
     (before,) = run_plans([resolve(plan.request)], Settings(tmp_path))
-    write_proof(RecordStore(tmp_path).path(before.spec), evaluated(before, "cpu"))
+    write_proof(RecordStore(tmp_path).path(before.spec), with_proof(before, "cpu"))
     (after,) = run_plans([plan], Settings(tmp_path))
     assert (after.tuning, after.proof) == (plan.tuning, None)
 

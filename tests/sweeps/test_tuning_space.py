@@ -93,7 +93,7 @@ def test_a_space_that_does_not_fit_is_refused(changes, message):
 def test_a_range_of_initial_scales_is_refused_for_a_model_without_one():
     plan = plan_of(model="gd-transformer", task="categorical", task_args={})
     assert search_space(plan, {}).init_std is None
-    with pytest.raises(UsageError, match="--space: gd-transformer has no argument 'init_std'"):
+    with pytest.raises(UsageError, match="space: gd-transformer has no argument 'init_std'"):
         search_space(plan, {"init_std": [0.1, 0.2]})
 
 

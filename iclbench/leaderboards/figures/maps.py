@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...api.errors import UsageError, unknown
+from ...api.names import is_finite_number
 from ...api.record import Record
 from .. import escaping
-from .references import is_real
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -123,12 +122,7 @@ def _is_map(content: Any) -> bool:
     widths = {len(row) for row in rows}
     if len(widths) != 1 or not 0 < len(rows) * max(widths) <= MOST_CELLS:
         return False
-    return all(value is None or is_number(value) for row in rows for value in row)
-
-
-def is_number(value: Any) -> bool:
-    """Whether this is a finite number."""
-    return is_real(value) and math.isfinite(value)
+    return all(value is None or is_finite_number(value) for row in rows for value in row)
 
 
 def group_of(heat_map: dict[str, Any]) -> str:

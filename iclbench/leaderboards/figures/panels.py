@@ -124,14 +124,14 @@ def _require_one_scale(figure: Figure, metric: str | None, records: list[Record]
     by_title = {y_title(figure, metric, record): record.spec.task for record in records}
     if len(by_title) > 1:
         scales = " and ".join(f"the {title} of {task}" for title, task in by_title.items())
-        raise UsageError(f"figure: one panel can't show {scales}; --panels keeps them apart")
+        raise UsageError(f"figure: one panel can't show {scales}; panels keep them apart")
 
 
 def _require_one_board(records: list[Record]) -> None:
     if len({record.main.digest for record in records}) > 1:
         raise UsageError(
             "figure: one panel can't show scores on different prompts: give fewer records, or "
-            "--panels with a field that tells them apart, such as eval_prompts"
+            "panels by a field that tells them apart, such as eval_prompts"
         )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
+from ...api.names import is_number
 from .line import Line
 
 
@@ -18,14 +19,9 @@ def with_references(lines: Sequence[Line]) -> tuple[Line, ...]:
     return tuple(part for line in lines for part in _parts(line, ends)) if ends else tuple(lines)
 
 
-def is_real(value: Any) -> TypeGuard[float]:
-    """Whether this is a number, finite or not; True and False are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def is_numeric(values: Sequence[Any]) -> bool:
     """Whether all of them are numbers."""
-    return all(map(is_real, values))
+    return all(map(is_number, values))
 
 
 def _ends(lines: Sequence[Line]) -> list[Any]:
@@ -49,7 +45,7 @@ def _parts(line: Line, ends: list[Any]) -> Iterator[Line]:
     if line.floor:
         return
     mode = "lines" if len(ends) > 1 else "markers"
-    for place, level in zip(line.x, line.y, strict=True):
-        if place is None:
+    for x, level in zip(line.x, line.y, strict=True):
+        if x is None:
             ys = [level] * len(ends)
             yield Line(line.group, line.name, ends, ys, mode, reference=True)

@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ...api.names import is_finite_number
 from ...api.record import Record
 from ...api.statistics import Curve
+from ...console import capitalized
 from .. import formats
 from ..arguments import argument_pairs
 from ..board import Board
 from ..curves import curve_statistic
 from ..descriptions import Descriptions
-from ..figures.maps import is_number
 from ..grouping import grouped
 from ..row import Row
 from ..values import single_numbers
@@ -188,7 +189,7 @@ def _line(curve: Curve, statistic: str, name: str) -> Plot:
 
 def _curve_plot(metric: str, axis: str, statistic: str, lines: Sequence[Plot]) -> Plot:
     words = formats.in_words(metric)
-    title, y = f"{words[:1].upper()}{words[1:]}", f"{statistic} {words}"
+    title, y = capitalized(words), f"{statistic} {words}"
     return plot(title, formats.in_words(axis), y, lines, log=spans_lines(lines))
 
 
@@ -240,7 +241,7 @@ def _at(analysis: Any, path: Any) -> list[Any] | None:
     if not isinstance(path, str):
         return None
     values = _walk(analysis, path.split("."))
-    sound = isinstance(values, list) and all(v is None or is_number(v) for v in values)
+    sound = isinstance(values, list) and all(v is None or is_finite_number(v) for v in values)
     return values if sound else None
 
 

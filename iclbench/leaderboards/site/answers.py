@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ...api.names import visible
+from ...api.names import is_number, visible
 from ...api.record import Record
 from ...runs.objects import Objects
 from ...runs.recorded_answers import read_answers
-from ..figures.references import is_real
 from ..formats import in_words
 from ..row import Row
 from .figure import View
@@ -52,7 +51,7 @@ def _view(content: dict[str, Any]) -> View:
     shown = [
         (in_words(visible(str(name), 40)), with_minus(f"{float(value):.3g}"))
         for name, value in pairs
-        if is_real(value)
+        if is_number(value)
     ]
     return {
         "beginning": _lines(content["beginning"]),
@@ -80,7 +79,7 @@ def compared(rows: Sequence[Row], objects: Objects) -> list[View]:
     return [{"beginning": beginning, "endings": members} for beginning, members in items]
 
 
-def said(record: Record, objects: Objects) -> View | None:
+def first_answers(record: Record, objects: Objects) -> View | None:
     """A language model's name with its first questions and answers; None for any other model.
 
     They are those of the first prompts, except where two prompts ask the same.

@@ -17,7 +17,7 @@ from ...console import report
 from ...files import RECORDS, is_free, read_regular_file, staged
 from ...runs.heldout import held_out_path
 from ...runs.objects import Objects
-from ...runs.store import MOST_BYTES
+from ...runs.store import MOST_RECORD_BYTES
 from ..board import Board
 from ..build import by_task, published
 from ..cited import Cited, read_cited
@@ -249,11 +249,11 @@ class Site:
 
     def _copy_files(self, row: Row, records: Path, base: str) -> None:
         """Copy a record of the folder `records` with all its files to `base` in the site."""
-        self._file(f"{base}/{row.file}", read_regular_file(records / row.file, MOST_BYTES))
+        self._file(f"{base}/{row.file}", read_regular_file(records / row.file, MOST_RECORD_BYTES))
         if row.held_out is not None:
             name = held_out_path(PurePosixPath(base, row.file)).as_posix()
             path = held_out_path(records / row.file)
-            self._file(name, read_regular_file(path, MOST_BYTES))
+            self._file(name, read_regular_file(path, MOST_RECORD_BYTES))
         objects = Objects(records)
         for reference in row.record.files():
             if self.out / base / reference.name not in self.written:

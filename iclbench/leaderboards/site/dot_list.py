@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .figure import View
-from .plots import can_show, extent
+from .magnitudes import can_show, extent
 from .ticks import ticks
 
 #: The pixels of an axis on a phone, of a character of its ticks, and between two of them.
@@ -78,7 +78,7 @@ def _fit(ticks: Sequence[tuple[float, str]]) -> bool:
 def _widened(low: float, high: float, log: bool) -> tuple[float, float]:
     """Room on both sides, so that no dot is cut."""
     if log:
-        span = math.log10(high / low)
+        span = math.log10(high) - math.log10(low)  # high / low may overflow
         edge = max(0.06 * span, (2 - span) / 2)  # two decades, at least
         return low / 10**edge, high * 10**edge
     span = high - low if high > low else max(abs(high), 1.0)
@@ -87,10 +87,8 @@ def _widened(low: float, high: float, log: bool) -> tuple[float, float]:
 
 def _at(value: float, ends: tuple[float, float], log: bool) -> float:
     """The value's place on the axis, in percent."""
-    low, high = ends
-    if log:
-        return 100 * math.log(value / low) / math.log(high / low)
-    return 100 * (value - low) / (high - low)
+    low, high, at = (math.log(v) for v in (*ends, value)) if log else (*ends, value)
+    return 100 * (at - low) / (high - low)
 
 
 def _dot(dot: Dot, ends: tuple[float, float], log: bool) -> View:

@@ -16,7 +16,8 @@ from ..board import Board
 from ..descriptions import Descriptions
 from ..representative import is_one_training
 from ..row import Row
-from .magnitudes import is_error, spans_magnitudes
+from .magnitudes import extent, is_error, spans_magnitudes
+from .minus import with_minus
 from .settings import best_by_model, trained
 from .svg import ToPixels, to_pixels
 from .ticks import spaced, ticks
@@ -138,9 +139,9 @@ def axis_of(board: Board, rows: Sequence[Row], marks: Sequence[Reference]) -> Ax
         # Beyond chance there is nothing to tell models apart by.
         is_lower = board.ranking.better_score == "lower"
         scores = [min(v, chance[0]) if is_lower else max(v, chance[0]) for v in scores]
-    low, high = min([*known, *scores]), max([*known, *scores])
+    low, high = extent([*known, *scores], log=False) or (0.0, 1.0)
     if is_error(board.rows[0].record) and spans_magnitudes([low, high]):
-        margin = (high / low) ** 0.06
+        margin = high**0.06 / low**0.06  # high / low may overflow
         return Axis(low / margin, high * margin, log=True)
     margin = 0.06 * (high - low) or 0.5
     return Axis(low - margin, high + margin, log=False)
@@ -181,7 +182,7 @@ def _row(row: Row, name: str, index: int, frame: _Frame) -> Iterator[str]:
 def _value(row: Row) -> str:
     """The score, with the mark of a single seed."""
     mark = f" {formats.ONE_SEED}" if is_one_training(row.record) else ""
-    return formats.score(row.score or 0.0, row.record.ranking).replace("-", "−") + mark
+    return with_minus(formats.score(row.score or 0.0, row.record.ranking)) + mark
 
 
 def _point(score: float, y: float, frame: _Frame) -> str:

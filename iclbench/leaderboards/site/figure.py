@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
+from ...api.names import without_nonfinite
 from . import svg
 from .plots import Plot
 
@@ -34,7 +33,7 @@ def figure(plot: Plot) -> View:
         "narrow": svg.draw(plot, narrow=True) if plot["wide"] else "",
         "y": plot["y"],
         "legend": legend,
-        "data": script_json(_finite(plot)),
+        "data": script_json(without_nonfinite(plot)),
     }
 
 
@@ -48,11 +47,3 @@ def figures(plots: Iterable[Plot]) -> list[View]:
 def script_json(content: Any) -> str:
     """JSON that is safe inside a page's script element."""
     return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _finite(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not np.isfinite(content) else content

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
+from ...api.names import is_finite_number
 from ...api.record import Record
-from ..figures.maps import color_ranges, group_of, is_number, maps_in
+from ..figures.maps import color_ranges, group_of, maps_in
 from .figure import View
 
 #: Shades on either side of 0; the classes of the style sheet are h-8 … h8.
@@ -103,7 +104,7 @@ def _points(content: dict[str, Any], width: int, height: int) -> Iterator[str]:
     if not all(isinstance(column, list) for column in columns):
         return
     for x, y, text in zip(*columns, strict=False):
-        if not (is_number(x) and is_number(y) and isinstance(text, str | int)):
+        if not (is_finite_number(x) and is_finite_number(y) and isinstance(text, str | int)):
             continue
         left, bottom = (_percent(v, axis) for v, axis in ((x, xs), (y, ys)))
         if 0 <= left <= 100 and 0 <= bottom <= 100:
@@ -122,7 +123,7 @@ def _zero_lines(xs: list[float], ys: list[float]) -> Iterator[str]:
 
 
 def _are_numbers(values: Any, count: int) -> bool:
-    return isinstance(values, list) and len(values) == count and all(map(is_number, values))
+    return isinstance(values, list) and len(values) == count and all(map(is_finite_number, values))
 
 
 def _percent(value: float, axis: list[float]) -> float:

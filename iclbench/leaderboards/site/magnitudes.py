@@ -1,4 +1,4 @@
-"""Magnitudes of values: which are finite, and whether only a logarithmic axis shows them."""
+"""Magnitudes of values: which an axis can show, and whether only a logarithmic one does."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Iterable
 
 from ...api.record import Record
 
-#: The largest value over the smallest from which an axis is logarithmic.
-RATIO = 100.0
+#: The largest value over the smallest above which an axis is logarithmic: one of scores, which
+#: must show a zero too, and one of curves and settings.
+RATIO, RATIO_OF_CURVES = 100.0, 30.0
+#: The largest magnitude that an axis shows; the smallest of a logarithmic one is its inverse.
+LARGEST = 1e200
 
 
 def is_error(record: Record) -> bool:
@@ -21,7 +24,18 @@ def finite_value(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def spans_magnitudes(values: Iterable[float | None]) -> bool:
-    """Whether all known values are above 0, and the largest over RATIO times the smallest."""
-    known = [v for v in map(finite_value, values) if v is not None]
-    return bool(known) and min(known) > 0 and max(known) > RATIO * min(known)
+def can_show(value: float | None, log: bool) -> bool:
+    """Whether an axis can show a value: beyond these magnitudes its arithmetic would overflow."""
+    return value is not None and abs(value) <= LARGEST and (not log or value >= 1 / LARGEST)
+
+
+def extent(values: Iterable[float | None], log: bool) -> tuple[float, float] | None:
+    """The smallest and largest value that an axis can show, or None."""
+    known = [v for v in values if v is not None and can_show(v, log)]
+    return (min(known), max(known)) if known else None
+
+
+def spans_magnitudes(values: Iterable[float | None], ratio: float = RATIO) -> bool:
+    """Whether the values are above 0, and the largest over `ratio` times the smallest."""
+    low, high = extent(values, log=False) or (0.0, 0.0)
+    return can_show(low, log=True) and high > ratio * low

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...api.errors import IclbenchError
 from ...api.ranking import Ranking
+from ...console import capitalized
 from ...runs.load import load_task
 from .. import formats
 from ..arguments import argument_pairs
@@ -17,9 +18,9 @@ from ..row import Row
 from ..shift_table import Line, shift_lines, shifted_rows
 from . import settings
 from .figure import View, figure
-from .magnitudes import spans_magnitudes
+from .magnitudes import extent, spans_magnitudes
 from .minus import with_minus
-from .plots import Plot, extent, name_of, names_of, plot
+from .plots import Plot, name_of, names_of, plot
 from .task_words import evaluation_title, evaluation_titles, told_apart_by_evaluation
 
 
@@ -146,7 +147,7 @@ def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
     metric = about.metric_of(board)
     score = formats.digits_of(metric) if board.has_digits else f"mean {metric}"
     return plot(
-        score[:1].upper() + score[1:], "state after a prompt, bytes per layer", score, lines,
+        capitalized(score), "state after a prompt, bytes per layer", score, lines,
         log=not board.has_digits and spans_magnitudes(
             v for line in lines for key in ("y", "low", "high") for v in line.get(key, ())
         ), log_x=True,

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ...console import capitalized
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
@@ -102,7 +103,7 @@ def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> It
             if len({b.title for b in members if b.task == board.task}) > 1:
                 # What tells the boards of a task apart follows its name in their titles.
                 named = title.partition(": ")[2] or title
-                column["title"] = named[:1].upper() + named[1:]
+                column["title"] = capitalized(named)
             yield column
 
 

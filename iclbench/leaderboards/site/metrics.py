@@ -6,6 +6,7 @@ import inspect
 
 from ...api.errors import IclbenchError
 from ...api.metric import Metric
+from ...console import capitalized
 from ...plugins import host
 from .figure import View
 
@@ -22,7 +23,7 @@ def metric_about(name: str) -> View:
         return {"title": name, "blocks": []}
     documentation = inspect.cleandoc(target.__doc__ or "")
     return {
-        "title": entry.summary[:1].upper() + entry.summary[1:] or name,
+        "title": capitalized(entry.summary) or name,
         "blocks": [_block(part) for part in documentation.split("\n\n") if part.strip()],
     }
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ...api.errors import UsageError
 from ...api.spec import RunSpec
+from ...console import capitalized
 from .. import formats
 from ..arguments import argument_pairs
 from ..board import Board
@@ -127,7 +128,7 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
     plots = []
     for (_, unit, cost, may_be_log), members in sorted(lines.items(), key=lambda item: item[0]):
         words = formats.digits_of("error") if unit == "digits" else unit
-        title = f"{words[:1].upper()}{words[1:]} while training"
+        title = f"{capitalized(words)} while training"
         log_x = any(v > 0 for line in members for v in line["x"])
         log = may_be_log and spans_lines(members)
         plots.append(plot(title, COST_TITLES[cost], "mean on validation prompts",

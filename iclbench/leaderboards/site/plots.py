@@ -9,6 +9,7 @@ import numpy as np
 
 from ...api.record import Record
 from ...api.statistics import Curve
+from ...console import capitalized
 from ..board import Board
 from ..curves import COST_TITLES, curve_statistic, drawn_curve, median_curve
 from ..descriptions import Description, Descriptions
@@ -17,14 +18,12 @@ from ..formats import digits_of, in_words
 from ..grouping import grouped
 from ..representative import is_one_training, representing
 from ..row import PROFILE, Row
-from .magnitudes import is_error
+from .magnitudes import RATIO_OF_CURVES, extent, is_error, spans_magnitudes
 from .settings import OPEN_BUDGET
 
 #: Colors of the style sheet; with dashes, twice as many lines can be told apart.
 COLORS = 10
 MOST_LINES = 2 * COLORS
-#: The largest magnitude that an axis shows; the smallest of a logarithmic one is its inverse.
-LARGEST = 1e200
 #: Lines whose names have room at their ends, and the characters of a name that have it.
 MOST_NAMES, LONGEST_NAME = 22, 34
 #: The heights that a plot's lines can end at and have their names beside them.
@@ -187,7 +186,7 @@ def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
                 lines.append({"name": name, "x": getattr(curve, cost), "y": median_curve(curve)})
         if lines:
             words = "training compute" if cost == "operations" else "training time"
-            title = f"{_capital(score)} against {words}, {board.dtype}"
+            title = f"{capitalized(score)} against {words}, {board.dtype}"
             y = f"mean {score} on validation"
             log_x = any(v > 0 for line in lines for v in line["x"])
             log = may_be_log and spans_lines(lines)
@@ -223,11 +222,7 @@ def record_curves(record: Record, about: Description) -> list[Plot]:
 
 def _along(words: str, axis: str) -> str:
     """The title of a curve; a metric may say by itself what it runs along."""
-    return _capital(words if words.endswith(f" by {axis}") else f"{words} along {axis}")
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return capitalized(words if words.endswith(f" by {axis}") else f"{words} along {axis}")
 
 
 def _line(name: str, curve: Curve, statistic: str) -> Plot:
@@ -242,20 +237,5 @@ def _reference(record: Record, floor: Curve, statistic: str) -> Plot:
 
 
 def spans_lines(lines: Sequence[Plot]) -> bool:
-    """Whether the values are positive and span more than an order of magnitude or so."""
-    values = [v for line in lines for v in line["y"] if v is not None]
-    positive = [v for v in values if v > 0]
-    if not positive or any(v < 0 for v in values):
-        return False
-    return bool(max(positive) > 30 * min(positive))
-
-
-def can_show(value: float | None, log: bool) -> bool:
-    """Whether an axis can show a value: beyond these magnitudes its arithmetic would overflow."""
-    return value is not None and abs(value) <= LARGEST and (not log or value >= 1 / LARGEST)
-
-
-def extent(values: Iterable[float | None], log: bool) -> tuple[float, float] | None:
-    """The smallest and largest value that an axis can show, or None."""
-    known = [v for v in values if v is not None and can_show(v, log)]
-    return (min(known), max(known)) if known else None
+    """Whether curves need a logarithmic axis, which leaves out zeros."""
+    return spans_magnitudes((v for line in lines for v in line["y"] if v != 0), RATIO_OF_CURVES)

@@ -8,7 +8,7 @@ must be the record's.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -56,15 +56,24 @@ class Prompts:
         return self._drawn[key]
 
 
+def small_task(name: str, task_args: Mapping[str, Any], prompts: int) -> Task[Any]:
+    """The task of a record, which a stranger may have written, to draw this many prompts of.
+
+    Raises UsageError for arguments that would need too much memory, and for an unknown task.
+    """
+    task = load_task(name, **task_args)
+    require_small_arguments(task.config, f"task {name}")
+    require_room(prompts, task.signature, f"task {name}")
+    return task
+
+
 def _draw(record: Record) -> list[View] | str:
     spec, main = record.spec, record.main
-    task = load_task(spec.task, **main.task_args)
+    task = small_task(spec.task, main.task_args, main.prompts)
     if task.version != spec.task_version:
         return f"version {task.version} of the task is installed; the record has another"
     if type(task).evaluation_batches is not Task.evaluation_batches:
         return "this task's prompts come from data, which pages do not load"
-    require_small_arguments(task.config, f"task {spec.task}")
-    require_room(main.prompts, task.signature, f"task {spec.task}")
     if task.evaluation_digest(main.prompts, main.seed) != main.digest:
         return "the installed task draws other prompts than the record's"
     count = min(COUNT, main.prompts)

@@ -17,7 +17,7 @@ from ..descriptions import Description
 from ..floor import floor_label
 from ..row import Row, mean_bounds
 from .answers import MOST as MOST_ENDINGS
-from .answers import endings, said
+from .answers import endings, first_answers
 from .figure import View, figures
 from .home import floor_text
 from .minus import with_minus
@@ -76,7 +76,7 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "seeds": seeds,
         "spec": [(key, _text(value)) for key, value in spec.items() if value not in (None, {}, [])],
         "samples": _samples(record, folder / row.file, prompts),
-        "said": said(record, Objects(folder)),
+        "said": first_answers(record, Objects(folder)),
         "endings": endings(record, Objects(folder))[:MOST_ENDINGS],
         "files": files(row, folder, base),
         "bibtex": bibtex(record),

@@ -157,9 +157,9 @@ def files(row: Row, folder: Path, base: str) -> list[View]:
     return views
 
 
-def _whole(title: str, path: Path, place: PurePosixPath) -> View:
+def _whole(title: str, path: Path, address: PurePosixPath) -> View:
     data = path.read_bytes()
-    return _file(title, "json", place.as_posix(), len(data), hashlib.sha256(data).hexdigest())
+    return _file(title, "json", address.as_posix(), len(data), hashlib.sha256(data).hexdigest())
 
 
 def _file(title: str, kind: str, path: str, size: int, sha256: str) -> View:

@@ -11,7 +11,7 @@ from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
 from ..row import Row
-from .answers import compared, said
+from .answers import compared, first_answers
 from .figure import View
 from .plots import name_of
 from .prompts import Prompts, answers_at, values_at
@@ -68,7 +68,7 @@ def _budgets(graded: Sequence[View], about: Descriptions) -> list[str]:
 
 def _with_models(drawn: Sequence[View], rows: Sequence[Row], folder: Path) -> list[View]:
     """The prompts, each with every row's answers and errors, and with what was asked there."""
-    views = [(row, said(row.record, Objects(folder))) for row in rows]
+    views = [(row, first_answers(row.record, Objects(folder))) for row in rows]
     asked = [(row, view) for row, view in views if view and view["one_per_prompt"]]
     errors = [(row, _values(row, folder)) for row in rows]
     return [

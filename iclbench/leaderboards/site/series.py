@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ...api.names import is_number
 from ...api.ranking import Ranking
 from ...api.record import Record
 from ...api.spec import canonical_json
 from ...sweeps.fields import ARGUMENTS, omitted_arguments
 from ..board_names import differing_arguments
 from ..descriptions import Descriptions
-from ..figures.references import is_real
 from ..formats import digits_of, in_words
+from .magnitudes import RATIO_OF_CURVES, spans_magnitudes
 from .plots import MOST_LINES, Plot, plot
 
 #: Fields of a spec that are no settings of a model: nothing is drawn against them.
@@ -28,7 +29,7 @@ def series(records: Sequence[Record], about: Descriptions) -> list[Plot]:
     fields: dict[str, set[Any]] = {}
     for fact in facts:
         for name, value in fact.items():
-            if is_real(value) and name not in _NOT_SETTINGS:
+            if is_number(value) and name not in _NOT_SETTINGS:
                 fields.setdefault(name, set()).add(value)
     plots = [
         _along(name, records, facts, about) for name in sorted(fields) if len(fields[name]) > 1
@@ -42,7 +43,7 @@ def _along(
     groups: dict[tuple[Any, ...], list[tuple[float, Record, dict[str, Any]]]] = {}
     for record, fact in zip(records, facts, strict=True):
         value = fact.get(name)
-        if is_real(value):
+        if is_number(value):
             key = tuple((k, v) for k, v in fact.items() if k != name)
             groups.setdefault(key, []).append((value, record, fact))
     lines = [rows for rows in groups.values() if len({value for value, _, _ in rows}) > 1]
@@ -52,7 +53,7 @@ def _along(
     names = _names([rows[0][2] for rows in lines], name, about)
     drawn = [_line(label, rows) for label, rows in zip(names, lines, strict=True)]
     xs = {value for line in drawn for value in line["x"]}
-    log_x = min(xs) > 0 and max(xs) / min(xs) >= 30
+    log_x = spans_magnitudes(xs, RATIO_OF_CURVES)
     short = in_words(name.partition(".")[2] or name)
     return plot(
         f"{_score(ranking)} against {short}", short, _score(ranking).lower(),

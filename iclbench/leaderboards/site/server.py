@@ -38,7 +38,7 @@ class Server(ThreadingHTTPServer):
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise UsageError(
-                f"port {port} can't be used ({reason}); --port 0 takes any free one"
+                f"port {port} can't be used ({reason}); port 0 takes any free one"
             ) from None
 
     @property

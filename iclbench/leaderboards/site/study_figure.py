@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...api.record import Record
+from ...console import capitalized
 from ...sweeps.figure import NOT_FIELDS, Figure
 from ..descriptions import Descriptions
 from ..figures.axes import metric_of, shown, y_title
@@ -22,7 +23,7 @@ from ..study_notes import StudyNotes
 from .dot_list import Dot, dot_plot
 from .figure import View, figure
 from .heat import shared_maps
-from .magnitudes import finite_value, spans_magnitudes
+from .magnitudes import RATIO_OF_CURVES, finite_value, spans_magnitudes
 from .minus import with_minus
 from .plots import plot
 
@@ -81,7 +82,8 @@ def published_view(notes: StudyNotes) -> View | None:
         return {"kind": "number", "title": title, "axis": notes.metric, "label": one.name,
                 "text": text}  # fmt: skip
     values = [one.value for one in notes.published]
-    is_log = max(values) > 30 * min(values) or max(values) < 1e-2 or min(values) >= 100
+    spans = spans_magnitudes(values, RATIO_OF_CURVES)
+    is_log = spans or max(values) < 1e-2 or min(values) >= 100
     lines = [
         (one.name, [Dot(one.value, with_minus(one.text), reference=one.bound is not None)])
         for one in notes.published
@@ -108,13 +110,10 @@ def _panel(panel: Panel, free: bool, hues: Mapping[str, int], floor: str) -> Vie
 
     Where the figure leaves it `free`, values over many magnitudes get a logarithmic axis.
     """
-    if (
-        free
-        and not panel.in_digits
-        and spans_magnitudes(v for line in panel.lines for v in map(finite_value, line.y))
-    ):
+    values = [v for line in panel.lines for v in line.y]
+    if free and not panel.in_digits and spans_magnitudes(values):
         panel = replace(panel, log_y=True)
-    title = panel.y_title[:1].upper() + panel.y_title[1:]
+    title = capitalized(panel.y_title)
     title += f", {panel.column}" if panel.column else ""
     xs = {x for line in panel.lines for x in line.x}
     if is_numeric([*xs]) and len(xs) > 1:

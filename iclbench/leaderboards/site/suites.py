@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ...api.errors import IclbenchError
 from ...api.record import Record
 from ...api.suite import SuiteBoard
+from ...console import capitalized
 from ...plugins import host
 from ...runs.suites import find_suite, records_by_board
 from ..board import Board
@@ -110,7 +111,7 @@ def _board_title(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> s
     records = (e.records[board.name] for e in table.entries if board.name in e.records)
     titled = next((record.main.title.partition(": ")[2] for record in records), "")
     name = titled or board.name.replace("-", " ")
-    return name[:1].upper() + name[1:]
+    return capitalized(name)
 
 
 def _tracks(entries: Sequence[SuiteRow]) -> str:

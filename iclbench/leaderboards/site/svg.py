@@ -11,7 +11,8 @@ from html import escape
 from typing import NamedTuple
 
 from . import end_labels, point_labels
-from .plots import Plot, can_show, extent
+from .magnitudes import can_show, extent
+from .plots import Plot
 from .ticks import spaced, ticks
 
 TOP, BOTTOM = 12, 44
@@ -179,8 +180,8 @@ def _axes(
     yield f'<path class="axis" d="M{left} {TOP}V{bottom}H{right}"/>'
     middle = (left + right) / 2
     title = escape(plot["x"]["title"])
-    place = f'x="{middle}" y="{size.height - 6}" text-anchor="middle"'
-    yield f'<text class="title" {place}>{title}</text>'
+    position = f'x="{middle}" y="{size.height - 6}" text-anchor="middle"'
+    yield f'<text class="title" {position}>{title}</text>'
     if plot["y"]["title"] and not plot["y"]["above"]:
         yield (
             f'<text class="title y" transform="translate(12 {(TOP + bottom) / 2}) rotate(-90)" '

@@ -13,8 +13,8 @@ from ..ranking import Better
 from ..row import Row
 from . import dotplot, settings, svg
 from .figure import View
+from .magnitudes import extent
 from .minus import with_minus
-from .plots import extent
 from .ticks import power
 
 

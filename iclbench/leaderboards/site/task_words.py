@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ...api.errors import IclbenchError
 from ...api.task import Task
+from ...console import capitalized
 from ...plugins import host
 from .. import formats
 from ..board import Board
@@ -49,7 +50,7 @@ def _without_floor(board: Board, summary: str, about: Descriptions) -> str:
         solver = board_scale(board).reference_name
         named = f"the best solver, {about.model(solver).title}," if solver else "the best row"
         text = f"There is no floor; {named} is the reference, which models can pass."
-        return f"{text} {reason[:1].upper()}{reason[1:]}".rstrip()
+        return f"{text} {capitalized(reason)}".rstrip()
     text = f"There is no floor. The reference is a target that models can pass: {board.floor.label}"
     return f"{text}, {reason}" if reason else f"{text}."
 
@@ -121,7 +122,7 @@ def evaluation_title(board: Board, about: Description) -> str:
     """The task's arguments in words, after its title if that is not its name."""
     args = about.settings(board.evaluation.task_args) or "default arguments"
     named = board.title.partition(": ")[2] or board.title
-    return args if board.title == board.task else f"{named[:1].upper()}{named[1:]} · {args}"
+    return args if board.title == board.task else f"{capitalized(named)} · {args}"
 
 
 def evaluation_titles(boards: Sequence[Board], about: Descriptions) -> list[str]:

@@ -6,6 +6,8 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
+from .minus import with_minus
+
 #: The pixels of a character of a tick's text on a phone, where text is larger, and between texts.
 CHARACTER, GAP = 7.5, 8
 
@@ -58,7 +60,7 @@ def _touch(
 
 def _short(value: float) -> str:
     """A round value as an axis writes it: −0.5, 2,000, 2·10⁹."""
-    mantissa, _, exponent = f"{value:,.6g}".replace("-", "−").partition("e")
+    mantissa, _, exponent = with_minus(f"{value:,.6g}").partition("e")
     if not exponent:
         return mantissa
     raised = power(int(exponent.replace("−", "-")))

@@ -18,10 +18,10 @@ from ...runs.plan import Plan
 from ...runs.settings import Settings
 from ...runs.store import RecordStore, has_end
 from ...runs.suites import SuiteCell, find_suite, resolve_suite
-from ...runs.tuned import FOLDER, agrees, choose_tuning, read_tunings, tuned
+from ...runs.tuned import TUNINGS_FOLDER, agrees, choose_tuning, read_tunings, tuned
 from ..cells import Cells, by_reason, runs_of
 from ..files import SweepFile, read_sweep_file, stages_of
-from ..tuning.search import missing_trials, planned_trials, trial_budget
+from ..tuning.search import planned_search, trial_budget
 from .apart import SEEDS, seed_plan, seed_settings
 from .files import Campaign, Stage, SweepEntry
 from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed, Work
@@ -102,9 +102,9 @@ def _winner(
     stage: Stage, board: SuiteBoard, plans: list[Plan], progress: _Progress
 ) -> Iterator[CampaignCell]:
     """The model of these plans with the best tuning, with that tuning, once all are tuned."""
-    unknown = partial(CampaignCell, stage.name, board.name, f"the best of {stage.winner_of}")
+    winner = partial(CampaignCell, stage.name, board.name, f"the best of {stage.winner_of}")
     if not plans:
-        yield unknown("failed", reason=f"no model of {stage.winner_of} can be trained on it")
+        yield winner("failed", reason=f"no model of {stage.winner_of} can be trained on it")
         return
     tunings = [tuning for plan in plans if (tuning := progress.tuning(plan)) is not None]
     if len(tunings) < len(plans):
@@ -112,7 +112,7 @@ def _winner(
         budget = request.budget and Budget.parse(request.budget).times(len(request.seeds))
         reason = f"{len(plans) - len(tunings)} models of {stage.winner_of} are not tuned"
         seconds = budget.seconds if budget else 0.0
-        yield unknown("waiting", reason=reason, seconds_left=seconds)
+        yield winner("waiting", reason=reason, seconds_left=seconds)
         return
     best = max(tunings, key=lambda tuning: tuning.ranking.goodness(tuning.best.score))
     alone = stage.model_copy(update={"models": (best.model,), "boards": (board.name,)})
@@ -153,7 +153,9 @@ class _Progress:
 
     def __init__(self, campaign: Campaign, settings: Settings) -> None:
         self.campaign, self.settings = campaign, settings
-        folders = [folder / FOLDER for folder in (settings.out, campaign.published) if folder]
+        folders = [
+            folder / TUNINGS_FOLDER for folder in (settings.out, campaign.published) if folder
+        ]
         self.tunings = read_tunings([f for f in folders if any(f.glob("*.json"))])
         self.stores = [RecordStore(settings.out), *self.published(RECORDS)]
 
@@ -176,7 +178,7 @@ class _Progress:
             document = document or self.tuning(plan)
             if document is None:
                 search = self.campaign.search(board_cell.model)
-                trials = missing_trials(plan, self.settings, search)
+                trials = planned_search(plan, self.settings, search).missing
             else:
                 try:
                     plan = tuned(plan, document)
@@ -218,7 +220,7 @@ class _Progress:
         if document is None or len(document.trials) >= self.campaign.trials:
             return document
         search = self.campaign.search(plan.spec.model)
-        points = len(planned_trials(plan, self.settings, search))
+        points = len(planned_search(plan, self.settings, search).trials)
         return document if len(document.trials) >= points else None
 
     def of_sweep(self, stage: Stage, entry: SweepEntry) -> CampaignCell:

@@ -13,6 +13,7 @@ from ...api.names import is_plain_name
 from ...files import read_toml
 from ..files import QUICK, with_parsed_seeds
 from ..tuning.search import SearchSettings
+from ..tuning.trials import MOST_TRIALS, TRIALS
 
 
 class SweepEntry(Config):
@@ -89,7 +90,9 @@ class Stage(Config):
 class Campaign(Config):
     """An ordered list of stages; what is trained on a suite is tuned first."""
 
-    trials: int = Field(12, ge=0, le=10_000, description="trials per tuning; 0: nothing is tuned")
+    trials: int = Field(
+        TRIALS, ge=0, le=MOST_TRIALS, description="trials per tuning; 0: nothing is tuned"
+    )
     search_seed: int = Field(0, ge=0, description="seed of the tunings")
     space: dict[str, dict[str, Any]] = Field({}, description="changes to each model's search space")
     published: Path | None = Field(

@@ -44,15 +44,13 @@ class Local(Executor):
         self, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
     ) -> Generator[Numbered, None, None]:
         """See `Executor.map`."""
-        if self.listener is not None:
-            self.listener.jobs_begin(len(jobs))
+        listener = self.listener or JobListener()
+        listener.jobs_begin(len(jobs))
         if workers == 1:
             for index, job in enumerate(jobs):
-                if self.listener is not None:
-                    self.listener.job_started(index)
+                listener.job_started(index)
                 outcome = _outcome(function, job)
-                if self.listener is not None:
-                    self.listener.job_ended(index)
+                listener.job_ended(index)
                 yield index, outcome
             return
         # For small models, one thread in each process beats several threads in one process.
@@ -109,7 +107,8 @@ class _Team:
         workers: int,
         listener: JobListener | None = None,
     ) -> None:
-        self.function, self.workers, self.listener = function, workers, listener
+        self.function, self.workers = function, workers
+        self.listener, self.is_heard = listener or JobListener(), listener is not None
         self.waiting = jobs[::-1]
         self.members: list[_Worker] = []
         self.gpus = visible_gpus()
@@ -127,11 +126,10 @@ class _Team:
             idle = next((worker for worker in self.members if worker.index is None), None)
             worker = idle or self._start()
             worker.index, job = self.waiting.pop()
-            if self.listener is not None:
-                self.listener.job_started(worker.index)
+            self.listener.job_started(worker.index)
             # `collect` tells of a process that has died before.
             with suppress(OSError):
-                worker.connection.send((self.function, job, self.listener is not None))
+                worker.connection.send((self.function, job, self.is_heard))
 
     def _start(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
@@ -166,12 +164,10 @@ class _Team:
                 self.members.remove(worker)
                 outcome = RunError(_death(worker.process.exitcode))
             if isinstance(outcome, _HookCall):
-                if self.listener is not None:
-                    self.listener.job_called(worker.index, outcome.hook, outcome.values)
+                self.listener.job_called(worker.index, outcome.hook, outcome.values)
                 continue
             index, worker.index = worker.index, None
-            if self.listener is not None:
-                self.listener.job_ended(index)
+            self.listener.job_ended(index)
             finished.append((index, outcome))
         return finished
 

@@ -39,9 +39,10 @@ from ...runs.tuned import write_tuning
 from ..jobs import job_of, request_of, run_job
 from ..programs import make_executor
 from .space import Point, points_of, search_space
+from .trials import TRIALS
 
 #: The folder of the trials' records, in the output folder.
-FOLDER = "tuning"
+TRIALS_FOLDER = "tuning"
 #: The most prompts that a trial is evaluated on.
 MOST_PROMPTS = 1024
 #: A trial is graded only where a grade ranks it: grading costs.
@@ -52,7 +53,7 @@ UNGRADED: Mapping[str, Any] = {"grader": None, "grader_args": {}, "grader_budget
 class SearchSettings:
     """How to search: the number of trials, the seeds of each, changes to the space, and workers."""
 
-    trials: int = 12
+    trials: int = TRIALS
     seeds: int = 1
     search_seed: int = 0
     space: Mapping[str, Any] = field(default_factory=dict)
@@ -75,6 +76,35 @@ class PlannedTrial(NamedTuple):
         return self.plan is not None and not self.exists
 
 
+class PlannedSearch(NamedTuple):
+    """The trials of a search for the arguments of a plan, and the space they are drawn from."""
+
+    plan: Plan
+    space: SearchSpace
+    trials: list[PlannedTrial]
+
+    @property
+    def missing(self) -> int:
+        """How many trials have no record yet; those that can't run are not counted."""
+        return sum(trial.is_missing for trial in self.trials)
+
+
+def planned_search(plan: Plan, settings: Settings, search: SearchSettings) -> PlannedSearch:
+    """The search that `tune` would make; raises UsageError as `tune` does."""
+    space = search_space(plan, search.space)
+    points = points_of(space, plan, search.trials, search.search_seed)
+    store = RecordStore(settings.out / TRIALS_FOLDER)
+    return PlannedSearch(plan, space, [_planned(plan, p, search.seeds, store) for p in points])
+
+
+def _planned(plan: Plan, point: Point, seeds: int, store: RecordStore) -> PlannedTrial:
+    try:
+        trial = resolve(_request(plan, point, seeds))
+    except PLUGIN_FAILURES as error:
+        return PlannedTrial(point, None, False, reason_of(error))
+    return PlannedTrial(point, trial, store.path(trial.spec).exists(), None)
+
+
 def tune(
     plan: Plan,
     settings: Settings,
@@ -90,20 +120,29 @@ def tune(
     RunError if no trial gives a score.
     """
     search = search or SearchSettings()
-    space = search_space(plan, search.space)
-    points = points_of(space, plan, search.trials, search.search_seed)
-    store = RecordStore(settings.out / FOLDER)
-    plans, failures = _resolved([_request(plan, point, search.seeds) for point in points])
-    failures |= _run(plans, points, settings, search, report, listener=listener)
+    return run_search(planned_search(plan, settings, search), settings, search, report, listener)
+
+
+def run_search(
+    planned: PlannedSearch,
+    settings: Settings,
+    search: SearchSettings,
+    report: Reporter,
+    listener: JobListener | None = None,
+) -> TuningDocument:
+    """Run the missing trials of a search that these settings planned; see `tune`."""
+    failures = _run(planned.trials, settings, search, report, listener)
+    store = RecordStore(settings.out / TRIALS_FOLDER)
     trials, records = [], []
-    for index, point in enumerate(points):
+    for index, trial in enumerate(planned.trials):
+        record, failure = None, failures.get(index, trial.failure)
         try:
-            record = store.find(plans[index].spec) if index in plans else None
+            record = store.find(trial.plan.spec) if trial.plan else None
         except RecordError as error:  # a damaged one
-            record, failures[index] = None, str(error)
+            failure = str(error)
         records += [record] if record else []
-        trials.append(_trial(point, record, failures.get(index)))
-    return _document(plan, space, trials, records, search)
+        trials.append(_trial(trial.point, record, failure))
+    return _document(planned, trials, records, search)
 
 
 def tune_and_write(
@@ -118,29 +157,12 @@ def tune_and_write(
     return document, write_tuning(settings.out, document)
 
 
-def planned_trials(plan: Plan, settings: Settings, search: SearchSettings) -> list[PlannedTrial]:
-    """The trials that `tune` would run, in order; raises UsageError as `tune` does."""
-    points = points_of(search_space(plan, search.space), plan, search.trials, search.search_seed)
-    plans, failures = _resolved([_request(plan, point, search.seeds) for point in points])
-    store = RecordStore(settings.out / FOLDER)
-    exists = {index for index, trial in plans.items() if store.path(trial.spec).exists()}
-    return [
-        PlannedTrial(point, plans.get(index), index in exists, failures.get(index))
-        for index, point in enumerate(points)
-    ]
-
-
-def missing_trials(plan: Plan, settings: Settings, search: SearchSettings) -> int:
-    """How many trials of a search have no record yet; those that can't run are not counted."""
-    return sum(trial.is_missing for trial in planned_trials(plan, settings, search))
-
-
 def executor_of(search: SearchSettings, settings: Settings) -> tuple[Executor, int]:
     """What runs the trials, and how many workers it has.
 
     Raises UsageError for a device that they can't use.
     """
-    executor = make_executor(search.executor, search.executor_args, settings.out / FOLDER)
+    executor = make_executor(search.executor, search.executor_args, settings.out / TRIALS_FOLDER)
     workers = search.workers or executor.workers
     require_devices(settings.device, workers, remote=executor.remote)
     return executor, workers
@@ -175,38 +197,21 @@ def _request(plan: Plan, point: Point, seeds: int) -> RunSpec:
     )
 
 
-def _resolved(requests: list[RunSpec]) -> tuple[dict[int, Plan], dict[int, str]]:
-    """The plans of the trials by index, and why the others have none."""
-    plans, failures = {}, {}
-    for index, request in enumerate(requests):
-        try:
-            plans[index] = resolve(request)
-        except PLUGIN_FAILURES as error:
-            failures[index] = reason_of(error)
-    return plans, failures
-
-
 def _run(
-    plans: dict[int, Plan],
-    points: list[Point],
+    trials: list[PlannedTrial],
     settings: Settings,
     search: SearchSettings,
     report: Reporter,
-    *,
     listener: JobListener | None,
 ) -> dict[int, str]:
     """Run the trials, one program after another; returns why trials failed, by index."""
+    plans = {index: trial.plan for index, trial in enumerate(trials) if trial.plan is not None}
     groups: dict[tuple[int, str], list[int]] = {}
     for index, plan in plans.items():
-        groups.setdefault((points[index].program, plan.train_key), []).append(index)
-    store = RecordStore(settings.out / FOLDER)
+        groups.setdefault((trials[index].point.program, plan.train_key), []).append(index)
     # A queue may need hours for a program that finds all its records.
-    members = [
-        group
-        for group in groups.values()
-        if not all(store.path(plans[index].spec).exists() for index in group)
-    ]
-    trial_settings = replace(settings, out=settings.out / FOLDER)
+    members = [group for group in groups.values() if any(trials[i].is_missing for i in group)]
+    trial_settings = replace(settings, out=settings.out / TRIALS_FOLDER)
     jobs = [
         job_of([request_of(plans[index].request) for index in group], trial_settings)
         for group in members
@@ -246,13 +251,10 @@ def _trial(point: Point, record: Record | None, failure: str | None) -> Trial:
 
 
 def _document(
-    plan: Plan,
-    space: SearchSpace,
-    trials: list[Trial],
-    records: list[Record],
-    search: SearchSettings,
+    planned: PlannedSearch, trials: list[Trial], records: list[Record], search: SearchSettings
 ) -> TuningDocument:
     """The document; its date, device and cost are those of the trials, so it can be made again."""
+    plan = planned.plan
     spec, request = plan.spec, plan.request
     chosen = best_trial(tuple(trials), ranking(plan))
     if chosen is None:
@@ -275,7 +277,7 @@ def _document(
         evaluation_prompts=latest.main.prompts,
         seeds=tuning_seeds(search.seeds),
         search_seed=search.search_seed,
-        space=space,
+        space=planned.space,
         trials=tuple(trials),
         chosen=chosen,
         cost=_cost(records),

@@ -69,10 +69,10 @@ def search_space(plan: Plan, changes: Mapping[str, Any]) -> SearchSpace:
         else [*dict.fromkeys([recipe.schedule, *SCHEDULES])],
         "model_args": _shapes(plan),
     }
-    space = parse_config(SearchSpace, {**default, **_with_tables(changes)}, "--space")
+    space = parse_config(SearchSpace, {**default, **_with_tables(changes)}, "space")
     for name in (*space.model_args, *(["init_std"] if space.init_std else [])):
         if name not in plan.architecture.Config.model_fields:
-            raise UsageError(f"--space: {plan.spec.model} has no argument {name!r}")
+            raise UsageError(f"space: {plan.spec.model} has no argument {name!r}")
     return space.model_copy(
         update={"optimizers": tuple(_complete(plan, choice) for choice in space.optimizers)}
     )
@@ -125,12 +125,12 @@ def _shapes(plan: Plan) -> dict[str, tuple[Any, ...]]:
     return shapes
 
 
-def _others(plan: Plan, own: OptimizerChoice) -> list[OptimizerChoice]:
+def _others(plan: Plan, preset: OptimizerChoice) -> list[OptimizerChoice]:
     """The optimizers besides the recipe's that the model's parameters and the machine allow."""
-    cls = OWN.get(own.name.lower())
+    cls = OWN.get(preset.name.lower())
     if cls is not None and issubclass(cls, BatchOptimizer):
         return []  # it takes another kind of recipe
-    others = [choice for choice in OPTIMIZERS if choice.name != own.name]
+    others = [choice for choice in OPTIMIZERS if choice.name != preset.name]
     return [choice for choice in others if _is_usable(plan, choice)]
 
 
