@@ -98,4 +98,4 @@ def test_the_legend_says_where_evaluation_data_is_public(path):
     assert not held_out.is_of_public_data(record)
     row = next(row for row in boards[0].rows if row.held_out)
     board = replace(boards[0], rows=(replace(row, record=of_data),))
-    assert "Public evaluation data (least-squares)" in held_out_legend([board])[1]
+    assert "The evaluation data of least-squares are public." in held_out_legend([board])[1]

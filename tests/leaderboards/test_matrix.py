@@ -174,9 +174,7 @@ def test_claims_and_criteria_written_before_the_run_are_shown_first(about):
     assert [f["verdict"] for f in shown] == ["in kind", "contradicted*", "holds"]
 
 
-def test_a_claim_that_was_tested_twice_is_shown_once_by_the_criterion_of_before_the_run(about):
-    early, late = _judgement("a", "in kind"), _judgement("a", "contradicted", after_run=True)
-    claim = {"claim": early.finding.claim}
-    late = replace(late, finding=late.finding.model_copy(update=claim))
-    shown = findings([late, early], about)
+def test_a_claim_that_was_tested_twice_is_shown_once_by_the_longest_training(about):
+    longest, short = _judgement("a", "in kind"), _judgement("a", "contradicted", shorter_run=True)
+    shown = findings([short, longest], about)
     assert [f["verdict"] for f in shown] == ["in kind"]

@@ -87,7 +87,7 @@ def test_a_row_of_one_seed_that_stands_alone_says_so(board, rows):
     alone = Board(tuple(row for row in board.rows if row not in rows[1:]), board.floor)
     assert list(trained_view(alone).best.values()) == [single]
     page = overview_page([alone], "0" * 64)
-    assert "† one seed" in page
+    assert "†: one seed" in page
     (line,) = [line for line in page.splitlines() if line.startswith("| baseconv")]
     assert "†" in line
     table = overview_table(comparable(alone.records), {single.record.id})
