@@ -57,7 +57,7 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="|".join(get_args(EngineName)),
-        help="How to compute gradients; auto: the fastest method that agrees with plain.",
+        help="How to compute gradients; auto picks the fastest engine that agrees with plain.",
     ),
 ]
 SuiteName = Annotated[
@@ -88,7 +88,7 @@ Workers = Annotated[
         "--workers",
         metavar="N",
         min=1,
-        help="Programs to run at once; local default: 1. Above 1, one process per program.",
+        help="Number of programs to run at once, each in its own process. [default: 1 locally]",
         show_default=False,
     ),
 ]
