@@ -29,6 +29,10 @@ class RecordError(UsageError):
     """A record or checkpoint is truncated, edited, or unsuitable."""
 
 
+class CheckpointError(RecordError):
+    """A training can't be continued: its checkpoint is damaged, or of another run or code."""
+
+
 class UnsupportedError(UsageError):
     """The model can't do the task, whatever its weights."""
 

@@ -13,7 +13,7 @@ from ..api.prompts import Signature
 
 
 class SequenceConfig(Config):
-    """Options shared by all sequence architectures (least_squares, Table D.1)."""
+    """Options shared by all sequence architectures (Liu et al. 2025, Table D.1)."""
 
     layers: int = Field(12, ge=1, description="number of blocks")
     width: int = Field(64, ge=1, description="embedding size")

@@ -11,7 +11,7 @@ import torch
 from ..api.budget import Budget
 from ..api.config import Config
 from ..api.costs import BudgetReport
-from ..api.errors import RecordError, UsageError
+from ..api.errors import CheckpointError, UsageError
 from ..api.recipe import Recipe
 from ..console import report
 from ..devices import free_memory
@@ -95,11 +95,11 @@ def _rate(recipe: Recipe, make_training: MakeTraining, budget: Budget) -> float:
 
 
 def known_steps(path: Path) -> FixedSteps:
-    """The steps that an earlier training was given; raises RecordError for a damaged file."""
+    """The steps that an earlier training was given; raises CheckpointError for a damaged file."""
     try:
         return FixedSteps.model_validate_json(path.read_bytes())
     except (OSError, ValueError):
-        raise RecordError(f"{path} can't be read; delete it to start afresh") from None
+        raise CheckpointError(f"{path} can't be read; delete it to start afresh") from None
 
 
 def require_device(budget: str | None, device: torch.device) -> None:

@@ -62,7 +62,7 @@ def keep(ready: ReadyModels, path: Path, code: str, device: str) -> None:
 def kept(path: Path, code: str, device: str, build: Callable[[], nn.Module]) -> ReadyModels | None:
     """The models in `path`, each loaded into what `build` returns; None for no or another file.
 
-    Raises RecordError for a damaged file, or for models of other code or another type of device.
+    Raises CheckpointError for a damaged file, or for models of other code or another device.
     """
     values = Checkpoint.load_values(path).get("kept") if path.exists() else None
     if values is None:

@@ -99,14 +99,15 @@ def _records(
     process killed between two evaluations finds it again. A plan that fails takes no other's
     record with it: its error goes to `errors`, by its run's id, and its models are kept.
     """
-    made: list[tuple[Plan, ReadyModels, Record]] = []
+    measured: list[tuple[Plan, ReadyModels, Record]] = []
     checkpoints: set[Path] = set()
     with full_precision(DTYPES[plans[0].spec.dtype]):
         ready = train_or_load(plans, settings, device)
         for plan, models, grading in zip(plans, ready, gradings, strict=True):
             checkpoints |= {models.checkpoint} if models.checkpoint else set()
             try:
-                made.append((plan, models, evaluated(plan, models, grading, settings, device)))
+                record = evaluate_and_record(plan, models, grading, settings, device)
+                measured.append((plan, models, record))
             except PLUGIN_FAILURES as error:
                 errors[plan.spec.id] = error
                 if len(plans) > 1:  # of which the next one needs the memory
@@ -114,7 +115,7 @@ def _records(
                 keep_trained(plan, models, settings.out, device)
     # Once one has its record, the others are never that program again.
     with deferred() as signal_received:
-        written = list(_written(made, settings, device, errors))
+        written = list(_written(measured, settings, device, errors))
         remove_checkpoints(checkpoints, plans, settings.out, errors)
         number = signal_received()
     yield from written
@@ -123,14 +124,14 @@ def _records(
 
 
 def _written(
-    made: Sequence[tuple[Plan, ReadyModels, Record]],
+    measured: Sequence[tuple[Plan, ReadyModels, Record]],
     settings: Settings,
     device: torch.device,
     errors: dict[str, BaseException],
 ) -> Iterator[Record]:
     """The records that could be written; of a plan whose can't be, the models are kept."""
     store = RecordStore(settings.out)
-    for plan, models, record in made:
+    for plan, models, record in measured:
         try:
             store.write(record)
         except (OSError, IclbenchError) as error:
@@ -140,7 +141,7 @@ def _written(
             yield record
 
 
-def evaluated(
+def evaluate_and_record(
     plan: Plan,
     ready: ReadyModels,
     grading: Grading | None,

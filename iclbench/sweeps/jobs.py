@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..api.config import parse_config
-from ..api.errors import PLUGIN_FAILURES, RecordError, first_line, reason_of
+from ..api.errors import PLUGIN_FAILURES, CheckpointError, first_line, reason_of
 from ..api.spec import RunSpec, canonical_json
 from ..console import report
 from ..devices import free_memory
@@ -19,7 +19,6 @@ from ..runs.plan import Plan, resolve
 from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
-from ..runs.training import checkpoint_path
 from ..training.interruption import interruptible
 
 #: Plans of this process's sweep by their requests: a program in this process need not make them
@@ -86,7 +85,7 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
         parts = [requests[:half], requests[half:]]
     except PLUGIN_FAILURES as error:
         reason = reason_of(error)
-        refuses_checkpoint = _refuses_checkpoint(error, begun, settings)
+        refuses_checkpoint = bool(begun) and isinstance(error, CheckpointError)
     if len(requests) == 1:
         return [reason]
     if refuses_checkpoint:
@@ -100,15 +99,6 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
 def _without_record(plans: Sequence[Plan], settings: Settings) -> list[Plan]:
     store = RecordStore(settings.out)
     return [plan for plan in plans if not store.path(plan.spec).exists()]
-
-
-def _refuses_checkpoint(error: BaseException, plans: Sequence[Plan], settings: Settings) -> bool:
-    """Whether these plans can't continue from their checkpoint, of other code for example."""
-    if not plans or not isinstance(error, RecordError):
-        return False
-    path = checkpoint_path(plans, settings.out)
-    # The steps of a budget are in a file beside it, whose error names that file.
-    return path.exists() and str(path.with_suffix("")) in str(error)
 
 
 def forget_programs(settings: Settings) -> None:

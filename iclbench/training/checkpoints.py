@@ -21,7 +21,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ..api.config import Config, parse_config
-from ..api.errors import RecordError
+from ..api.errors import CheckpointError, RecordError
 from ..files import write_atomically
 
 FORMAT = 5
@@ -42,7 +42,7 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: Path) -> Checkpoint:
-        """Read `path`; raises RecordError for a damaged file or another format."""
+        """Read `path`; raises CheckpointError for a damaged file or another format."""
         values = cls.load_values(path)
         with _readable(path) as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -50,7 +50,7 @@ class Checkpoint:
 
     @classmethod
     def load_values(cls, path: Path) -> dict[str, Any]:
-        """Read the values of `path` alone; raises RecordError as `load` does."""
+        """Read the values of `path` alone; raises CheckpointError as `load` does."""
         with _readable(path) as file:
             values = json.loads((file.metadata() or {})["iclbench"])
         if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
@@ -60,7 +60,7 @@ class Checkpoint:
 
 @contextlib.contextmanager
 def _readable(path: Path) -> Iterator[Any]:
-    """The open file; raises RecordError if it or what the block reads is damaged."""
+    """The open file; raises CheckpointError if it or what the block reads is damaged."""
     try:
         with safe_open(path, framework="pt") as file:
             yield file
@@ -68,9 +68,9 @@ def _readable(path: Path) -> Iterator[Any]:
         raise unusable(path, f"can't be read ({error})") from None
 
 
-def unusable(path: Path, reason: str) -> RecordError:
+def unusable(path: Path, reason: str) -> CheckpointError:
     """The error for a checkpoint that nothing can continue from."""
-    return RecordError(f"checkpoint {path} {reason}; delete it to start afresh")
+    return CheckpointError(f"checkpoint {path} {reason}; delete it to start afresh")
 
 
 def tensors_of(module: nn.Module) -> dict[str, Tensor]:

@@ -54,7 +54,7 @@ class Resumption:
     def restore(self, training: TrainingState) -> None:
         """Continue from the checkpoint where there is one and `resume` is set.
 
-        Raises RecordError for a checkpoint of another run or of other code.
+        Raises CheckpointError for a checkpoint of another run or of other code.
         """
         if not (self.resume and self.path.exists()):
             return

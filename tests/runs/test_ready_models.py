@@ -28,7 +28,7 @@ def plans_of(*rates):
 def failed(tmp_path, monkeypatch):
     """Plans that were trained together; the evaluation of the second one failed."""
     plans = plans_of(1e-3, 2e-3)
-    evaluated = run_module.evaluated
+    evaluated = run_module.evaluate_and_record
 
     def failing(plan, *args):
         if plan is plans[1]:
@@ -36,7 +36,7 @@ def failed(tmp_path, monkeypatch):
         return evaluated(plan, *args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "evaluated", failing)
+        patch.setattr(run_module, "evaluate_and_record", failing)
         with pytest.raises(RuntimeError, match="no luck"):
             run_plans(plans, Settings(tmp_path, device="cpu"))
     assert files(tmp_path) == [checkpoint_path([plans[1]], tmp_path)]
@@ -76,7 +76,7 @@ def test_it_stays_when_its_evaluation_fails_again(tmp_path, monkeypatch, failed)
     def failing(*_):
         raise RuntimeError("no luck again")
 
-    monkeypatch.setattr(run_module, "evaluated", failing)
+    monkeypatch.setattr(run_module, "evaluate_and_record", failing)
     before = files(tmp_path)
     for plans in (failed[1:], [*plans_of(3e-3), failed[1]]):
         with pytest.raises(RuntimeError, match="no luck again"):
@@ -113,7 +113,7 @@ def test_a_group_of_which_one_was_kept_continues_from_its_own_checkpoint(tmp_pat
         raise RuntimeError("no luck") if plan is plans[0] else KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "evaluated", failing)
+        patch.setattr(run_module, "evaluate_and_record", failing)
         with pytest.raises(KeyboardInterrupt):
             run_plans(plans, Settings(tmp_path, device="cpu"))
     assert len(files(tmp_path)) == 2
@@ -125,7 +125,7 @@ def test_a_group_of_which_one_was_kept_continues_from_its_own_checkpoint(tmp_pat
 
 
 def test_other_records_are_written_where_nothing_can_be_kept(tmp_path, monkeypatch, capsys):
-    plans, evaluated = plans_of(1e-3, 2e-3), run_module.evaluated
+    plans, evaluated = plans_of(1e-3, 2e-3), run_module.evaluate_and_record
 
     def failing(plan, *args):
         if plan is plans[0]:
@@ -135,7 +135,7 @@ def test_other_records_are_written_where_nothing_can_be_kept(tmp_path, monkeypat
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(run_module, "evaluated", failing)
+    monkeypatch.setattr(run_module, "evaluate_and_record", failing)
     monkeypatch.setattr(trainings, "keep", full)
     with pytest.raises(RuntimeError, match="no luck"):
         run_plans(plans, Settings(tmp_path, device="cpu"))
@@ -152,7 +152,7 @@ def test_others_are_trained_before_it_is_evaluated(tmp_path, monkeypatch, failed
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Training, "advance", interrupt)
-    monkeypatch.setattr(run_module, "evaluated", lambda *_: done.append("evaluated"))
+    monkeypatch.setattr(run_module, "evaluate_and_record", lambda *_: done.append("evaluated"))
     with pytest.raises(KeyboardInterrupt):
         run_plans([failed[1], *plans_of(3e-3, 4e-3)], Settings(tmp_path, device="cpu"))
     assert done == ["trained"]
@@ -188,8 +188,8 @@ def test_what_has_no_record_for_any_reason_is_kept(tmp_path, monkeypatch, error)
 
     with monkeypatch.context() as patch:
         if isinstance(error, SystemExit):
-            evaluated = failing(run_module.evaluated, lambda plan, *_: plan is plans[1])
-            patch.setattr(run_module, "evaluated", evaluated)
+            evaluated = failing(run_module.evaluate_and_record, lambda plan, *_: plan is plans[1])
+            patch.setattr(run_module, "evaluate_and_record", evaluated)
         else:
             patch.setattr(RecordStore, "write", failing(RecordStore.write, is_second))
         with pytest.raises(type(error)):
@@ -234,7 +234,7 @@ def test_a_file_that_the_only_one_to_train_cannot_use_is_refused(tmp_path, monke
         raise RuntimeError("no luck")
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "evaluated", failing)
+        patch.setattr(run_module, "evaluate_and_record", failing)
         with pytest.raises(RuntimeError):
             run_plans([kept], Settings(tmp_path, device="cpu"))
     own.write_bytes(b"")

@@ -142,7 +142,7 @@ def test_what_is_cut_off_between_two_evaluations_is_not_trained_again(
     tmp_path, monkeypatch, capsys
 ):
     straight = run_plans(two_rates(), Settings(tmp_path / "straight"))
-    evaluated = run_module.evaluated
+    evaluated = run_module.evaluate_and_record
 
     def cut(plan, *rest):
         if plan.spec.recipe_args["learning_rate"] == 2e-3:
@@ -151,7 +151,7 @@ def test_what_is_cut_off_between_two_evaluations_is_not_trained_again(
 
     out = tmp_path / "cut"
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "evaluated", cut)
+        patch.setattr(run_module, "evaluate_and_record", cut)
         with pytest.raises(Interrupted):
             run_plans(two_rates(), Settings(out))
     assert not list(RecordStore(out).paths())
@@ -164,7 +164,7 @@ def test_what_is_cut_off_between_two_evaluations_is_not_trained_again(
 
 @pytest.mark.parametrize("where", ["evaluated", "written"])
 def test_a_plan_that_fails_takes_no_other_s_record_with_it(tmp_path, monkeypatch, where):
-    evaluated, write, heard = run_module.evaluated, RecordStore.write, []
+    evaluated, write, heard = run_module.evaluate_and_record, RecordStore.write, []
 
     class Ends:
         @hookimpl
@@ -187,7 +187,7 @@ def test_a_plan_that_fails_takes_no_other_s_record_with_it(tmp_path, monkeypatch
         unlucky(record.spec, "written")
         return write(self, record)
 
-    monkeypatch.setattr(run_module, "evaluated", failing)
+    monkeypatch.setattr(run_module, "evaluate_and_record", failing)
     monkeypatch.setattr(RecordStore, "write", failing_write)
     ends = Ends()
     host().observe(ends, "tracker")

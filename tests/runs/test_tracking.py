@@ -114,7 +114,7 @@ def test_a_run_that_fails_ends_its_trackers(notes, tmp_path, monkeypatch):
     def broken(*args, **options):
         raise MemoryError("no room")
 
-    monkeypatch.setattr("iclbench.runs.run.evaluated", broken)
+    monkeypatch.setattr("iclbench.runs.run.evaluate_and_record", broken)
     with tracking("notes", out=tmp_path), pytest.raises(MemoryError):
         run(task="least-squares", model="zero", eval_prompts=8, out=tmp_path)
     assert events[-1] == ("fail", "MemoryError")

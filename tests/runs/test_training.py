@@ -73,7 +73,7 @@ def test_runs_in_another_order_continue_from_their_own_state(tmp_path, monkeypat
     ]
     settings = Settings(tmp_path / "cut", device="cpu", checkpoint_seconds=0)
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "evaluated", interrupt)
+        patch.setattr(run_module, "evaluate_and_record", interrupt)
         with pytest.raises(KeyboardInterrupt):
             run_plans(plans, settings)
     monkeypatch.setattr(Training, "advance", pytest.fail)

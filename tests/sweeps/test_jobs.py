@@ -83,7 +83,7 @@ def test_a_checkpoint_of_other_code_fails_its_group_and_trains_no_cell_alone(
         raise Interrupted(signal.SIGTERM)
 
     with monkeypatch.context() as patch:
-        patch.setattr("iclbench.runs.run.evaluated", cut)
+        patch.setattr("iclbench.runs.run.evaluate_and_record", cut)
         with pytest.raises(Interrupted):
             run_job(job)
     (checkpoint,) = (tmp_path / "checkpoints").glob("*.safetensors")

@@ -218,7 +218,7 @@ def test_a_dry_run_names_the_programs_and_runs_nothing(tmp_path, cli, monkeypatc
     def cut(*args):
         raise Interrupted(signal.SIGTERM)
 
-    monkeypatch.setattr("iclbench.runs.run.evaluated", cut)
+    monkeypatch.setattr("iclbench.runs.run.evaluate_and_record", cut)
     assert cli("sweep", file, "--out", tmp_path / "out").code == 128 + signal.SIGTERM
     planned = cli("sweep", file, "--out", tmp_path / "out", "--dry-run")
     assert planned.out.splitlines()[:2] == [

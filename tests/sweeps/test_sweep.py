@@ -226,7 +226,7 @@ def test_runs_in_threads_of_one_process_are_refused_and_mix_nothing(tmp_path, pr
     """The first run waits within itself until the others have been refused."""
     provide("executor", "threads", Threads)
     refused = threading.Semaphore(0)
-    record = run_module.evaluated
+    record = run_module.evaluate_and_record
 
     def wait(*args):
         assert refused.acquire(timeout=60)
@@ -239,7 +239,7 @@ def test_runs_in_threads_of_one_process_are_refused_and_mix_nothing(tmp_path, pr
             refused.release()
             raise
 
-    monkeypatch.setattr(run_module, "evaluated", wait)
+    monkeypatch.setattr(run_module, "evaluate_and_record", wait)
     monkeypatch.setattr(jobs_module, "run_plans", count)
     grid = {"model": ["averaging", "zero"], "dtype": ["float64"]}
     content = {"defaults": DEFAULTS, "grid": [grid]}

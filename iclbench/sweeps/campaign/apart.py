@@ -25,7 +25,7 @@ from ...runs.exclusive import exclusive
 from ...runs.models import Model
 from ...runs.plan import Plan, resolve
 from ...runs.ready_models import ReadyModels
-from ...runs.run import evaluated, run_plans
+from ...runs.run import evaluate_and_record, run_plans
 from ...runs.settings import Settings
 from ...runs.store import RecordStore, read_record
 from ...runs.training import checkpoint_path, training_code
@@ -120,7 +120,7 @@ def merge(plan: Plan, settings: Settings) -> Record:
         _curve([r.validation_curve for r in records if r.validation_curve]),
     )
     with full_precision(DTYPES[plan.spec.dtype]):
-        record = evaluated(plan, ready, None, settings, find_device(settings.device))
+        record = evaluate_and_record(plan, ready, None, settings, find_device(settings.device))
     RecordStore(settings.out).write(record)
     return record
 
