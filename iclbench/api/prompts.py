@@ -90,7 +90,7 @@ class Ridge(NamedTuple):
     """In-context ridge regression: a Regression prompt with a penalty and a step size.
 
     tokens (B, S, d), the sequence form; x (B, N, D); y (B, N, K); query (B, Q, D); ridge (B,), the
-    λ of ½‖y − Xw‖² + ½λ‖w‖²; step (B,), the η of gradient descent on it (elsa, eqs. 33–36).
+    λ of ½‖y − Xw‖² + ½λ‖w‖²; step (B,), the η of gradient descent on it (Hagiwara, eqs. 33–36).
     """
 
     tokens: Tensor

@@ -258,7 +258,7 @@ class LinearProbe(Classifier):
     """A linear layer with biases, trained from 0 on each context.
 
     Adam (β = 0.9, 0.999, ε = 1e-8) on the mean cross-entropy without a penalty. The paper trains
-    500 epochs per context and does not state the optimizer (categorical, 6.2). All contexts are
+    500 epochs per context and does not state the optimizer (Wang et al., 6.2). All contexts are
     trained in one batch.
     """
 

@@ -27,7 +27,7 @@ from .solver import examples_of
 class Iterates(Metric):
     """`iterate_error`: the squared difference of w_t from gradient descent, largest component.
 
-    The w_t are the model's `trajectory`. Gradient descent uses the prompt's step size (elsa,
+    The w_t are the model's `trajectory`. Gradient descent uses the prompt's step size (Hagiwara,
     eqs. 35–36) in extended precision on the prompt's numbers. The floor is gradient descent in the
     run's dtype.
     """
@@ -66,7 +66,7 @@ def _steps(model: Any) -> int:
 
 def _gradient_descent(prompt: Any, steps: int) -> Tensor:
     """w₀ = 0, …, w_steps, (B, steps + 1, D), in the prompt's dtype."""
-    # The paper's objective has no 1/N (elsa, eq. 33).
+    # The paper's objective has no 1/N (Hagiwara, eq. 33).
     config = GradientDescentConfig(steps=steps, step_size="prompt", normalize="sum")
     iterates = [w[..., 0] for w in GradientDescent().iterates(examples_of(prompt), config)]
     return torch.stack(iterates, dim=1)

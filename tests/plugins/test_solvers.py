@@ -77,7 +77,7 @@ def test_ridge_solves_its_normal_equations(examples, dim, seed):
 
 
 def test_gradient_descent_follows_the_paper():
-    """Two steps by hand in numpy, for both normalizations (least_squares, eq. 45)."""
+    """Two steps by hand in numpy, for both normalizations (Liu et al., eq. 45)."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((7, 3)), rng.standard_normal((7, 1))
     solver = host().load("model", "gradient-descent", Architecture)()
