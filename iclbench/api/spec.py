@@ -214,7 +214,7 @@ class ResolvedSpec(RunSpec):
         Such runs differ only in seeds, in the learning rate, and in the named arguments of the
         task and of the model.
         """
-        content = self.model_dump(mode="json", exclude={"seeds"})
+        content = _without_paths(self.model_dump(mode="json", exclude={"seeds"}))
         may_differ = {
             "recipe_args": {"learning_rate"},
             "task_args": {*task_args},
@@ -227,8 +227,12 @@ class ResolvedSpec(RunSpec):
 
 def spec_id(content: Mapping[str, Any]) -> str:
     """The id of a resolved spec as JSON. A checkpoint counts by its content, not by its path."""
+    return digest_of(_without_paths(content))[:16]
+
+
+def _without_paths(content: Mapping[str, Any]) -> dict[str, Any]:
     paths = ("weights", "init") if content.get("checkpoint_digest") else ()
-    return digest_of({k: v for k, v in content.items() if k not in paths})[:16]
+    return {k: v for k, v in content.items() if k not in paths}
 
 
 def canonical_json(content: Any) -> str:

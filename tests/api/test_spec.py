@@ -79,6 +79,13 @@ def test_checkpoint_enters_the_id_by_its_content():
     assert a.id != resolved(init="here", checkpoint_digest="2").id
 
 
+def test_a_checkpoint_that_was_moved_is_still_of_the_same_program():
+    a = resolved(init="here", checkpoint_digest="1")
+    assert a.train_key() == resolved(init="./here", checkpoint_digest="1").train_key()
+    assert a.train_key() != resolved(init="here", checkpoint_digest="2").train_key()
+    assert resolved(init="gradient").train_key() != resolved(init="multiply").train_key()
+
+
 def test_ids_do_not_depend_on_the_order_of_arguments():
     assert resolved(model_args={"a": 1, "b": 2}).id == resolved(model_args={"b": 2, "a": 1}).id
     assert canonical_json({"b": 1, "a": 2}) == '{"a":2,"b":1}'
