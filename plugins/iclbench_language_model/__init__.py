@@ -9,7 +9,7 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry(
             "language-model",
-            "a pretrained language model, asked in text (extra `local-grader`)",
+            "a pretrained language model, prompted in text (extra `local-grader`)",
             "iclbench_language_model.model:LanguageModel",
         )
     ]
