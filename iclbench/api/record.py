@@ -148,7 +148,9 @@ class Record(Stored):
     schema_version: int = SCHEMA_VERSION
     id: str
     spec: ResolvedSpec
-    command: str = Field(pattern="^iclbench run ", description="makes the record again")
+    command: str = Field(
+        pattern="^iclbench run ", description="command that makes the record again"
+    )
     ranking: Ranking
     parameters: int = Field(description="number of parameters of one model")
     chance: bool = Field(

@@ -14,8 +14,12 @@ from .recipes import MAD_PAPER, MAD_QUICK, MAD_SMOKE
 class CompressionConfig(PooledConfig):
     """The ids to compress."""
 
-    vocabulary: int = Field(16, ge=3, description="V, number of ids, with the marker")
-    length: int = Field(32, ge=3, description="T, ids of a prompt, the marker included")
+    vocabulary: int = Field(
+        16, ge=3, description="V, number of tokens in the vocabulary, including the marker"
+    )
+    length: int = Field(
+        32, ge=3, description="T, number of tokens in a prompt, including the marker"
+    )
 
 
 class Compression(RecallTask[CompressionConfig]):

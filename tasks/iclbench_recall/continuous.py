@@ -17,10 +17,14 @@ from .recipes import CONTINUOUS_QUICK, MQAR_SMOKE
 class ContinuousConfig(PooledConfig):
     """The vectors, and the pairs."""
 
-    vocabulary: int = Field(8192, ge=4, description="V, number of vectors; keys are the first half")
-    dim: int = Field(64, ge=1, description="d, dimension of a key's and of a value's vector")
-    pairs: int = Field(8, ge=1, description="n, pairs of a key and a value")
-    passes: int = Field(1, ge=1, description="how often the pairs are shown, each time in an order")
+    vocabulary: int = Field(
+        8192, ge=4, description="V, number of vectors; the first half are keys, the others values"
+    )
+    dim: int = Field(64, ge=1, description="d, dimension of each key and value vector")
+    pairs: int = Field(8, ge=1, description="n, number of key–value pairs")
+    passes: int = Field(
+        1, ge=1, description="how often the pairs are shown, each time in a new order"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> ContinuousConfig:

@@ -14,9 +14,13 @@ from .recipes import MAD_PAPER, MAD_QUICK, MAD_SMOKE
 class CopyingConfig(PooledConfig):
     """The ids to copy, and the blanks."""
 
-    vocabulary: int = Field(16, ge=3, description="V, number of ids, with a blank and a copy id")
-    length: int = Field(256, ge=4, description="T, ids of a prompt")
-    tokens: int = Field(16, ge=1, description="n, ids to copy")
+    vocabulary: int = Field(
+        16,
+        ge=3,
+        description="V, number of tokens in the vocabulary, including the blank and the copy token",
+    )
+    length: int = Field(256, ge=4, description="T, number of tokens in a prompt")
+    tokens: int = Field(16, ge=1, description="n, number of tokens to copy")
 
     @property
     def blanks(self) -> int:

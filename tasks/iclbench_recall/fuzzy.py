@@ -17,9 +17,11 @@ from .recipes import MAD_PAPER, MAD_QUICK, MAD_SMOKE
 class FuzzyConfig(PooledConfig):
     """The ids of keys and values, and the length."""
 
-    vocabulary: int = Field(16, ge=3, description="V, number of ids, with one that pads")
-    length: int = Field(128, ge=4, description="T, ids that a model sees")
-    most: int = Field(3, ge=1, description="largest number of ids of a key, and of a value")
+    vocabulary: int = Field(
+        16, ge=3, description="V, number of tokens in the vocabulary, including the padding token"
+    )
+    length: int = Field(128, ge=4, description="T, number of tokens that a model sees")
+    most: int = Field(3, ge=1, description="largest number of tokens in a key, and in a value")
 
     @property
     def keys(self) -> int:

@@ -15,12 +15,17 @@ from .recipes import MAD_PAPER, MAD_QUICK, MAD_SMOKE
 class RecallConfig(PooledConfig):
     """The ids of keys and values, and the length."""
 
-    vocabulary: int = Field(16, ge=2, description="V, number of ids, those of noise included")
-    length: int = Field(
-        128, ge=4, multiple_of=2, description="T, ids of a sequence; a model sees all but the last"
+    vocabulary: int = Field(
+        16, ge=2, description="V, number of tokens in the vocabulary, including noise tokens"
     )
-    noise: float = Field(0.0, ge=0, lt=1, description="f, share of the pairs that are noise")
-    noise_ids: int = Field(0, ge=0, description="number of ids of noise")
+    length: int = Field(
+        128,
+        ge=4,
+        multiple_of=2,
+        description="T, number of tokens in a sequence; a model sees all but the last",
+    )
+    noise: float = Field(0.0, ge=0, lt=1, description="f, probability that a pair is noise")
+    noise_ids: int = Field(0, ge=0, description="number of noise tokens in the vocabulary")
 
     @property
     def plain_ids(self) -> int:
@@ -42,9 +47,11 @@ class RecallConfig(PooledConfig):
 class NoisyConfig(RecallConfig):
     """A fifth of the pairs is noise of 16 ids."""
 
-    vocabulary: int = Field(32, ge=2, description="V, number of ids, those of noise included")
-    noise: float = Field(0.2, ge=0, lt=1, description="f, share of the pairs that are noise")
-    noise_ids: int = Field(16, ge=0, description="number of ids of noise")
+    vocabulary: int = Field(
+        32, ge=2, description="V, number of tokens in the vocabulary, including noise tokens"
+    )
+    noise: float = Field(0.2, ge=0, lt=1, description="f, probability that a pair is noise")
+    noise_ids: int = Field(16, ge=0, description="number of noise tokens in the vocabulary")
 
 
 class InContextRecall(RecallTask[RecallConfig]):

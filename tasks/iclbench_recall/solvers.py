@@ -28,9 +28,9 @@ class TextSolver(Solver):
 class LookupConfig(Config):
     """How much must agree, and how sure the answer is."""
 
-    ids: int = Field(1, ge=1, description="largest number of ids that an earlier place must share")
+    ids: int = Field(1, ge=1, description="maximum number of preceding tokens that are compared")
     smoothing: float = Field(
-        0.01, gt=0, le=1, description="weight of the uniform distribution over all ids"
+        0.01, gt=0, le=1, description="weight of the uniform distribution over all tokens"
     )
 
 

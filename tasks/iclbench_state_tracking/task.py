@@ -29,10 +29,10 @@ class WordConfig(PooledConfig):
 
     group: str = Field(
         "parity",
-        description="parity, s<n>, a<n>, z<n>, or a product of them such as a4xz5; s5 and a5 are "
-        "the ones that no constant-depth circuit of threshold gates is known to solve",
+        description="parity, s<n>, a<n>, z<n>, or a product of them such as a4xz5; no "
+        "constant-depth circuit of threshold gates is known for s5 and a5",
     )
-    length: int = Field(32, ge=2, description="k, elements of a word in training")
+    length: int = Field(32, ge=2, description="k, number of group elements in a word in training")
 
     @field_validator("group")
     @classmethod

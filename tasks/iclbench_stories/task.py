@@ -56,8 +56,8 @@ class Stories(GradedTask[StoriesConfig]):
     fractions = frozenset({"repetition", *(f"distinct_{n}" for n in DISTINCT)})
     floor_name = "true ending"
     floor_summary = (
-        "No floor of the loss: the true probabilities are unknown. The reference is the true "
-        "ending of each story, which generated ones are compared with."
+        "No floor of the loss: the true probabilities are unknown. Generated endings are compared "
+        "with the true ending of each story."
     )
 
     @property
