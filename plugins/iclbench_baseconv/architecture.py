@@ -44,7 +44,7 @@ class BaseConvConfig(SequenceConfig):
 
 
 class BaseConv(SequenceArchitecture):
-    """Gated convolution (least_squares, eq. 2 and 40), causal or circular."""
+    """Gated convolution (Liu et al., eq. 2 and 40), causal or circular."""
 
     name = "baseconv"
     Config = BaseConvConfig

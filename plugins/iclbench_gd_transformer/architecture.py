@@ -93,7 +93,7 @@ def typical_scale(kernel: Kernel, task: Any) -> float:
 
 
 class GDTransformer(Architecture):
-    """Self-attention over covariates, cross-attention to the class embeddings (categorical, 3)."""
+    """Self-attention over covariates, cross-attention to the class embeddings (Wang et al., 3)."""
 
     name = "gd-transformer"
     Config = GDTransformerConfig

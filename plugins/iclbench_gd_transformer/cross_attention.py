@@ -12,7 +12,7 @@ WEIGHTS_PER_CHUNK = 2**24
 
 
 def chunked_expectation(f: Tensor, embedding: Tensor) -> Tensor:
-    """E(w_e)|f (…, d') from f (…, d') and W_e (C, d') (categorical, eq. 6).
+    """E(w_e)|f (…, d') from f (…, d') and W_e (C, d') (Wang et al., eq. 6).
 
     Equal to `kernels.expectation`, but holds only one chunk of the softmax over C at a time. The
     backward pass computes the chunks again.

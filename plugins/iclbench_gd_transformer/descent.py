@@ -1,4 +1,4 @@
-"""Functional gradient descent on a context's cross-entropy, written out (categorical, 2, B)."""
+"""Functional gradient descent on a context's cross-entropy, written out (Wang et al., 2, B)."""
 
 from __future__ import annotations
 

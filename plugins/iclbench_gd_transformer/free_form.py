@@ -40,7 +40,7 @@ class FreeHead(nn.Module):
 
 
 class FreeForm(nn.Module):
-    """Blocks of self-attention and cross-attention over tokens (x, w_y, E, f) (categorical, 4).
+    """Blocks of self-attention and cross-attention over tokens (x, w_y, E, f) (Wang et al., 4).
 
     A single block has tokens (x, w_y − w̄, f), one head and no cross-attention (3.5). Several blocks
     have two heads each; the second also sees its own position. `embedding` is W_e (C, d'). The

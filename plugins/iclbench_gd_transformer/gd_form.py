@@ -1,4 +1,4 @@
-"""The constrained form: K blocks are K steps of functional gradient descent (categorical, 3)."""
+"""The constrained form: K blocks are K steps of functional gradient descent (Wang et al., 3)."""
 
 from __future__ import annotations
 

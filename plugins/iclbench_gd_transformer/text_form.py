@@ -1,4 +1,4 @@
-"""The GD transformer on text: covariates are learned positions (categorical, 3.6, 6.3, H)."""
+"""The GD transformer on text: covariates are learned positions (Wang et al., 3.6, 6.3, H)."""
 
 from __future__ import annotations
 

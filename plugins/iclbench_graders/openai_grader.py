@@ -88,7 +88,7 @@ class OpenAIConfig(Config):
 
 
 class OpenAIGrader(Grader):
-    """Grammar, consistency, plot and creativity of an ending, from 1 to 10 (categorical, 6.3).
+    """Grammar, consistency, plot and creativity of an ending, from 1 to 10 (Wang et al., 6.3).
 
     The four scales are the paper's, the prompt is not. Answers are stored under the hash of all
     that they depend on, so an interrupted run continues without paying twice.

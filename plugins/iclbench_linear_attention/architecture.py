@@ -103,7 +103,7 @@ class MatrixModel(nn.Module):
 
 
 class LinearSelfAttention(Architecture):
-    """Modules H + Σ_k LSA_k(H) on the input matrix of a regression prompt (elsa, eqs. 37–55)."""
+    """Modules H + Σ_k LSA_k(H) on the input matrix of a regression (Hagiwara, eqs. 37–55)."""
 
     name = "lsa"
     Config: ClassVar[type[Config]] = MatrixConfig
@@ -153,7 +153,7 @@ class LinearSelfAttention(Architecture):
 
 
 class ExtendedLinearSelfAttention(LinearSelfAttention):
-    """Modules H + ELSA₂(ELSA₁(H)) with four heads each (elsa, eqs. 56–86)."""
+    """Modules H + ELSA₂(ELSA₁(H)) with four heads each (Hagiwara, eqs. 56–86)."""
 
     name = "elsa"
     Config = ExtendedConfig

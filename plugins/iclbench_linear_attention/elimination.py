@@ -1,4 +1,4 @@
-"""Gaussian elimination from network components: ReLU networks, masks, matrix products (elsa, A).
+"""Gaussian elimination from ReLU networks, masks and matrix products (Hagiwara, Appendix A).
 
 The matrix P = [F α; 0 0], (B, m+1, m+1), holds a system Fx = α of m equations. Rows are not
 exchanged, so pivots must not be small.
@@ -21,7 +21,7 @@ BLOCK = 256
 
 
 class InverseSquare(nn.Module):
-    """A ReLU network σ_invsqr(x) ≈ 1/x² that is linear between its knots (elsa, A.3).
+    """A ReLU network σ_invsqr(x) ≈ 1/x² that is linear between its knots (Hagiwara, A.3).
 
     The paper uses hard sigmoids, two units per knot and sign. Here units with the same kink are
     merged, and |x| = σ(x) + σ(−x) removes the sign. The function is the same with a quarter of the

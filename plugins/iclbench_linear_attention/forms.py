@@ -32,14 +32,14 @@ class Layout:
 
 
 def designed_layout(examples: int, dim: int) -> Layout:
-    """Return the layout (D+1, 2N+D+3): √ηX, √ηy, 1, √(ηλ)I, u, w (elsa, eq. 37)."""
+    """Return the layout (D+1, 2N+D+3): √ηX, √ηy, 1, √(ηλ)I, u, w (Hagiwara, eq. 37)."""
     widths = {"x": examples, "y": examples, "one": 1, "ridge": dim, "query": 1, "w": 1}
     blocks = _blocks(widths)
     return Layout(dim + 1, blocks, (dim, blocks["w"][0]))
 
 
 def enumerated_layout(examples: int, dim: int) -> Layout:
-    """Return the layout (D, 2N+2D+3): X, Y₀, λI, √ηI, u, z, w (elsa, eq. 56)."""
+    """Return the layout (D, 2N+2D+3): X, Y₀, λI, √ηI, u, z, w (Hagiwara, eq. 56)."""
     widths = {"x": examples, "y": examples, "ridge": dim, "step": dim,
               "query": 1, "z": 1, "w": 1}  # fmt: skip
     blocks = _blocks(widths)

@@ -12,7 +12,7 @@ from .operators import attend
 
 
 class LSA(nn.Module):
-    """Multi-head linear self-attention, (..., m, n) → (..., m, n) (elsa, eqs. 8 and 39).
+    """Multi-head linear self-attention, (..., m, n) → (..., m, n) (Hagiwara, eqs. 8 and 39).
 
     The heads are summed. `weights` (3, heads, n, n) holds W₁, W₂, W₃ of each head, drawn from
     N(0, init_std²).
@@ -45,7 +45,7 @@ class LSA(nn.Module):
 
 
 class ELSA(LSA):
-    """LSA with bias matrices (elsa, eqs. 16 and 58): `biases` (3, heads, m, n) start at 0."""
+    """LSA with bias matrices (Hagiwara, eqs. 16 and 58): `biases` (3, heads, m, n) start at 0."""
 
     def __init__(self, m: int, n: int, heads: int, init_std: float, causal: bool = False) -> None:
         super().__init__(n, heads, init_std, causal)
@@ -60,7 +60,7 @@ class ELSA(LSA):
 
 
 class Step(nn.Module):
-    """Maps H to H + P, where P = blocks(H) in sequence (elsa, eqs. 38 and 57).
+    """Maps H to H + P, where P = blocks(H) in sequence (Hagiwara, eqs. 38 and 57).
 
     With an MLP, the result is then mapped from H to H + mlp(H).
     """

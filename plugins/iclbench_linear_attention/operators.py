@@ -31,18 +31,18 @@ def attend(left: Tensor, middle: Tensor, right: Tensor, causal: bool = False) ->
 
 
 def lsa(H: Tensor, W1: Tensor, W2: Tensor, W3: Tensor) -> Tensor:
-    """Return linear self-attention (HW₃)(HW₁)ᵀ(HW₂), (..., m, n) (elsa, eq. 8)."""
+    """Return linear self-attention (HW₃)(HW₁)ᵀ(HW₂), (..., m, n) (Hagiwara, eq. 8)."""
     return attend(H @ W3, H @ W1, H @ W2)
 
 
 def elsa(H: Tensor, first: Affine, second: Affine, third: Affine) -> Tensor:
-    """Return (HW₃+B₃)(HW₁+B₁)ᵀ(HW₂+B₂), (..., m, n), from pairs (W, B) (elsa, eq. 16)."""
+    """Return (HW₃+B₃)(HW₁+B₁)ᵀ(HW₂+B₂), (..., m, n), from pairs (W, B) (Hagiwara, eq. 16)."""
     (W1, B1), (W2, B2), (W3, B3) = first, second, third
     return attend(H @ W3 + B3, H @ W1 + B1, H @ W2 + B2)
 
 
 def move(n: int, columns: Range, right: int, dtype: torch.dtype | None = None) -> Tensor:
-    """Return V (n, n) such that AV holds `columns` of A moved `right`, else 0 (elsa, eq. 4).
+    """Return V (n, n) such that AV holds `columns` of A moved `right`, else 0 (Hagiwara, eq. 4).
 
     Raises ValueError for columns that do not exist or would leave the matrix.
     """
@@ -70,7 +70,7 @@ def mask_and_move_matrices(
 
 
 def mask_and_move(A: Tensor, rows: Range, columns: Range, down: int, right: int) -> Tensor:
-    """Move the block A[rows, columns] of A (..., m, n) and set the rest to 0 (elsa, eq. 5).
+    """Move the block A[rows, columns] of A (..., m, n) and set the rest to 0 (Hagiwara, eq. 5).
 
     Raises ValueError for a block that does not exist or would leave the matrix.
     """

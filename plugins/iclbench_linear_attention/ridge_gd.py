@@ -1,6 +1,6 @@
 """The construction `ridge-gd`: gradient descent on the ridge objective by LSA and by ELSA.
 
-Every module computes w ← w − η[XᵀXw − Xᵀy + λw] exactly (elsa, eqs. 35–36). The output module
+Every module computes w ← w − η[XᵀXw − Xᵀy + λw] exactly (Hagiwara, eqs. 35–36). The output module
 computes uᵀw for the query u. In each head, W₁ selects and moves rows of HᵀH, and W₂ its columns
 (Property 1).
 """
@@ -32,7 +32,7 @@ class RidgeGDConfig(Config):
 
 
 class RidgeGD(Construction):
-    """LSA on the designed input: three heads per module (elsa, eqs. 37–55)."""
+    """LSA on the designed input: three heads per module (Hagiwara, eqs. 37–55)."""
 
     summary = (
         "T steps of gradient descent on the ridge objective, with the prompt's η (Hagiwara 2025, "
@@ -92,7 +92,7 @@ class ExtendedRidgeGDConfig(RidgeGDConfig):
 
 
 class ExtendedRidgeGD(RidgeGD):
-    """ELSA on the enumerated input: two blocks of four heads per module (elsa, eqs. 56–86)."""
+    """ELSA on the enumerated input: two blocks of four heads per module (Hagiwara, eqs. 56–86)."""
 
     summary = (
         "T steps of gradient descent on the ridge objective, with the prompt's η (Hagiwara 2025, "

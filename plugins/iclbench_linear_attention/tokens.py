@@ -24,7 +24,7 @@ class TokensConfig(SequenceConfig):
 
 
 class LSATokens(SequenceArchitecture):
-    """LSA on the states H (S, width) of a sequence (elsa, eq. 8), without a factor 1/S."""
+    """LSA on the states H (S, width) of a sequence (Hagiwara, eq. 8), without a factor 1/S."""
 
     name = "lsa-tokens"
     Config = TokensConfig
@@ -36,7 +36,7 @@ class LSATokens(SequenceArchitecture):
 
 
 class ELSATokens(SequenceArchitecture):
-    """ELSA on the states of a sequence, with a bias per position (elsa, eq. 16)."""
+    """ELSA on the states of a sequence, with a bias per position (Hagiwara, eq. 16)."""
 
     name = "elsa-tokens"
     Config = TokensConfig

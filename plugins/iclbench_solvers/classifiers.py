@@ -70,7 +70,7 @@ class _ClassifierModule(nn.Module):
 
 
 class ClassFrequency(Classifier):
-    """The class frequencies in the context, whatever the query; in a text, those of its ids."""
+    """The class frequencies in the context, whatever the query; in a text, those of its tokens."""
 
     name = "class-frequency"
     chance = True
@@ -258,7 +258,7 @@ class LinearProbe(Classifier):
     """A linear layer with biases, trained from 0 on each context.
 
     Adam (β = 0.9, 0.999, ε = 1e-8) on the mean cross-entropy without a penalty. The paper trains
-    500 epochs per context and does not state the optimizer (categorical, 6.2). All contexts are
+    500 epochs per context and does not state the optimizer (Wang et al., 6.2). All contexts are
     trained in one batch.
     """
 

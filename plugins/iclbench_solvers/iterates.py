@@ -66,7 +66,7 @@ def _steps(model: Any) -> int:
 
 def _gradient_descent(prompt: Any, steps: int) -> Tensor:
     """w₀ = 0, …, w_steps, (B, steps + 1, D), in the prompt's dtype."""
-    # The paper's objective has no 1/N (elsa, eq. 33).
+    # The paper's objective has no 1/N (Hagiwara, eq. 33).
     config = GradientDescentConfig(steps=steps, step_size="prompt", normalize="sum")
     iterates = [w[..., 0] for w in GradientDescent().iterates(examples_of(prompt), config)]
     return torch.stack(iterates, dim=1)

@@ -34,7 +34,7 @@ class GradientDescentConfig(Config):
 
 
 class GradientDescent(LinearSolver):
-    """w ← w − η (1/N) [Xᵀ(Xw − y) + λw] from w₀ (least_squares, eq. 45; elsa, eqs. 35–36).
+    """w ← w − η (1/N) [Xᵀ(Xw − y) + λw] from w₀ (Liu et al., eq. 45; Hagiwara, eqs. 35–36).
 
     λ is the prompt's, or 0.
     """
@@ -82,7 +82,7 @@ class GradientDescent(LinearSolver):
 
 
 class ExactGradient(Solver):
-    """(1/N) Xᵀ(Xw − y) at the prompt's w (least_squares, eq. 45)."""
+    """(1/N) Xᵀ(Xw − y) at the prompt's w (Liu et al., eq. 45)."""
 
     name = "exact-gradient"
 
@@ -202,7 +202,7 @@ class NewtonConfig(Config):
 
 
 class Newton(LinearSolver):
-    """Newton–Schulz: A ← 2A − A(XᵀX)A → (XᵀX)⁺, then w = A Xᵀy (least_squares, B.2, corrected).
+    """Newton–Schulz: A ← 2A − A(XᵀX)A → (XᵀX)⁺, then w = A Xᵀy (Liu et al., B.2, corrected).
 
     It starts from A = XᵀX / λmax², where λmax is the largest eigenvalue of XᵀX. With fewer examples
     than dimensions it inverts XXᵀ, and w = XᵀAy. X should have full rank: on a null space, rounding

@@ -95,7 +95,7 @@ class Zero(Constant):
 
 
 class Uniform(Solver):
-    """Every class, or every id of a vocabulary, is equally probable."""
+    """Every class, or every token of a vocabulary, is equally probable."""
 
     name = "uniform"
     chance = True

@@ -34,7 +34,7 @@ class TransformerConfig(SequenceConfig):
 
 
 class Transformer(SequenceArchitecture):
-    """GPT-2-like: pre-norm blocks of attention and MLP (least_squares, eq. 1 and D.1)."""
+    """GPT-2-like: pre-norm blocks of attention and MLP (Liu et al., eq. 1 and D.1)."""
 
     name = "transformer"
     Config = TransformerConfig

@@ -14,7 +14,7 @@ from .masks import query_mask
 
 
 class SoftmaxAttention(nn.Module):
-    """Per head softmax(QKᵀ/√d_head)V (least_squares, eq. 1, with GPT-2's scale and biases).
+    """Per head softmax(QKᵀ/√d_head)V (Liu et al., eq. 1, with GPT-2's scale and biases).
 
     Parameters: `qkv` projects (B, S, width) to the heads' queries, keys and values of width
     `head_width`; `output` projects back.
@@ -101,7 +101,7 @@ class SoftmaxAttention(nn.Module):
 
 
 class LinearAttention(SoftmaxAttention):
-    """Per head (QKᵀ/√d_head)V, divided by S if `mean` (least_squares, eq. 21, with biases)."""
+    """Per head (QKᵀ/√d_head)V, divided by S if `mean` (Liu et al., eq. 21, with biases)."""
 
     def __init__(
         self,

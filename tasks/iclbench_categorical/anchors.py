@@ -1,4 +1,4 @@
-"""The task `categorical`: kernels around anchors (categorical, Appendix E)."""
+"""The task `categorical`: kernels around anchors (Wang et al., Appendix E)."""
 
 from __future__ import annotations
 

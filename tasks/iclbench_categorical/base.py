@@ -47,7 +47,7 @@ ConfigT = TypeVar("ConfigT", bound=CategoricalConfig)
 
 
 class CategoricalTask(ClassificationTask[ConfigT]):
-    """y ~ softmax(W_e f(x)), with another function f in every context (categorical, eq. 1).
+    """y ~ softmax(W_e f(x)), with another function f in every context (Wang et al., eq. 1).
 
     W_e (C, d') is drawn once, from `task_seed`, N(0, 1); `truth` holds log p(c | x) of the queries.
     The draws of n contexts are x (n, N + Q, d); choice (n, N + Q), uniform, which picks each

@@ -1,4 +1,4 @@
-"""The task `categorical-quadrants`: a category for each quadrant (categorical, Appendix F)."""
+"""The task `categorical-quadrants`: a category for each quadrant (Wang et al., Appendix F)."""
 
 from __future__ import annotations
 

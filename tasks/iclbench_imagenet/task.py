@@ -1,4 +1,4 @@
-"""The task `imagenet`: N-way K-shot contexts from features in a folder (categorical, 6.2)."""
+"""The task `imagenet`: N-way K-shot contexts from features in a folder (Wang et al., 6.2)."""
 
 from __future__ import annotations
 

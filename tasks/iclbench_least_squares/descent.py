@@ -47,7 +47,7 @@ class Descent(NamedTuple):
         return self._replace(tokens=torch.cat([self.tokens[:, :-1], last], dim=1), w=w)
 
     def gradient(self, w: Tensor) -> Tensor:
-        """(1/N) Σ xᵢ(xᵢᵀw − yᵢ) at w (B, 1, D) → (B, 1, D) (least_squares, eq. 45)."""
+        """(1/N) Σ xᵢ(xᵢᵀw − yᵢ) at w (B, 1, D) → (B, 1, D) (Liu et al., eq. 45)."""
         error = self.x @ w.mT - self.y
         return (self.x.mT @ error).mT / self.x.shape[1]
 

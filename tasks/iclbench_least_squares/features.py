@@ -28,7 +28,7 @@ class FeaturesConfig(LeastSquaresConfig):
 
 
 def feature_tokens(x: Tensor, y: Tensor, features: int) -> Tensor:
-    """(xᵢ, yᵢ, yᵢxᵢ, flt(xᵢxᵢᵀ)), (B, N, D²+2D+1), by `features` (least_squares, D.2.4)."""
+    """(xᵢ, yᵢ, yᵢxᵢ, flt(xᵢxᵢᵀ)), (B, N, D²+2D+1), by `features` (Liu et al., D.2.4)."""
     weighted = y * x
     # Row-major: entry Di + j is xᵢxⱼ. The matrix is symmetric, so the order is a convention.
     squares = (x.unsqueeze(3) * x.unsqueeze(2)).flatten(2)
@@ -43,7 +43,7 @@ def feature_tokens(x: Tensor, y: Tensor, features: int) -> Tensor:
 
 
 class LeastSquaresFeatures(LeastSquaresTask[FeaturesConfig]):
-    """Predict w* at the last example (least_squares, D.2.4).
+    """Predict w* at the last example (Liu et al., D.2.4).
 
     Tokens (xᵢ, yᵢ, features), so S = N and d = D² + 2D + 1. No token shows the prompt's query:
     `squared_error` is measured there.

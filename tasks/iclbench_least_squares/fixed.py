@@ -37,7 +37,7 @@ class FixedConfig(LeastSquaresConfig):
 
 
 class LeastSquares(LeastSquaresTask[FixedConfig]):
-    """Predict w*ᵀx_query, or w*, from (xᵢ, yᵢ), i ≤ N; x, w* ~ N(0, I) (least_squares, D.2.2).
+    """Predict w*ᵀx_query, or w*, from (xᵢ, yᵢ), i ≤ N; x, w* ~ N(0, I) (Liu et al., D.2.2).
 
     Tokens are (xᵢ, yᵢ) and last (x_query, 0), so S = N + 1 and d = D + 1; the answer is read at the
     last token. Noise affects y and not the target.

@@ -39,7 +39,7 @@ class GradientConfig(DescentConfig):
 
 
 class Gradient(DescentTask[GradientConfig]):
-    """Predict the gradient of least squares at w₀ (least_squares, D.2.5).
+    """Predict the gradient of least squares at w₀ (Liu et al., D.2.5).
 
     Evaluation also descends with the predictions: w_{t+1} = w_t − η · model(…, w_t), t < T, from w₀
     in the run's dtype (eq. 11).

@@ -1,4 +1,4 @@
-"""The task `gradient-steps`: gradient descent by several steps (least_squares, D.2.5)."""
+"""The task `gradient-steps`: gradient descent by several steps (Liu et al., D.2.5)."""
 
 from __future__ import annotations
 

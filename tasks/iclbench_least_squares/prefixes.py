@@ -20,7 +20,7 @@ from .problems import LeastSquaresConfig, problems_from
 
 
 class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
-    """Predict w*ᵀx_{k+1} from the first k examples, for every k = 0…N (least_squares, D.2.1).
+    """Predict w*ᵀx_{k+1} from the first k examples, for every k = 0…N (Liu et al., D.2.1).
 
     Tokens are interleaved, x₁, y₁e₁, …, x_N, y_N e₁, x_query, so S = 2N + 1 and d = D. The answers
     are read at the inputs, 0, 2, …, 2N, and the model must be causal. Noise affects y and not the

@@ -13,7 +13,7 @@ from iclbench import Draws, Random, TaskConfig, added_later
 
 
 class LeastSquaresConfig(TaskConfig):
-    """The distribution of the problems (least_squares, D.3), with two additions."""
+    """The distribution of the problems (Liu et al., D.3), with two additions."""
 
     dim: int = Field(5, ge=1, description="D, dimension of the inputs")
     examples: int = Field(20, ge=1, description="N, number of examples in the context")

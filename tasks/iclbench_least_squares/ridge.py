@@ -1,4 +1,4 @@
-"""The task `ridge`: what ridge regression on the examples predicts for a new input (elsa, 3.1)."""
+"""The task `ridge`: what ridge regression predicts for a new input (Hagiwara, 3.1)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RidgeConfig(LeastSquaresConfig):
 
 
 class RidgeRegression(LeastSquaresTask[RidgeConfig]):
-    """Predict uᵀŵ, ŵ = (XᵀX + λI)⁻¹Xᵀy, from X, y, λ and a new input u (elsa, eqs. 31–33).
+    """Predict uᵀŵ, ŵ = (XᵀX + λI)⁻¹Xᵀy, from X, y, λ and a new input u (Hagiwara, eqs. 31–33).
 
     The prompt also shows the step size η of gradient descent on that objective (eqs. 35–36; no
     1/N). Tokens are (xᵢ, yᵢ), then (λ, η, 0, …), and last (u, 0): S = N + 2, d = D + 1, read at the

@@ -25,7 +25,7 @@ from iclbench import (
 
 
 class PrimitiveConfig(TaskConfig):
-    """The size of the sequence (least_squares, D.2.3)."""
+    """The size of the sequence (Liu et al., D.2.3)."""
 
     dim: int = Field(20, ge=1, description="D, width of a row")
     length: int = Field(40, ge=1, description="N, number of rows of the sequence")
@@ -45,7 +45,7 @@ ConfigT = TypeVar("ConfigT", bound=PrimitiveConfig)
 
 
 class Primitive(Task[ConfigT]):
-    """f(u) at every row of u (N, D), whose entries are N(0, 1) (least_squares, D.2.3 and D.3)."""
+    """f(u) at every row of u (N, D), whose entries are N(0, 1) (Liu et al., D.2.3 and D.3)."""
 
     recipes: ClassVar[Mapping[str, Recipe]] = {"paper": PAPER}
     stream = "primitives evaluation"

@@ -29,7 +29,7 @@ class ReadConfig(PrimitiveConfig):
 
 
 class Read(Primitive[ReadConfig]):
-    """Row j becomes row i, the others stay (least_squares, eq. 5); i ≠ j are the parameters."""
+    """Row j becomes row i, the others stay (Liu et al., eq. 5); i ≠ j are the parameters."""
 
     name = "read"
     version = 1
@@ -62,7 +62,7 @@ class Read(Primitive[ReadConfig]):
 
 
 class Affine(Primitive[PrimitiveConfig]):
-    """xᵀh of every row x (least_squares, eq. 6 and D.2.3); h ~ N(0, 3I) is the parameter."""
+    """xᵀh of every row x (Liu et al., eq. 6 and D.2.3); h ~ N(0, 3I) is the parameter."""
 
     name = "affine"
     version = 2
@@ -103,7 +103,7 @@ class EvenConfig(PrimitiveConfig):
 
 
 class Multiply(Primitive[EvenConfig]):
-    """The product of the first and the second half of every row (least_squares, eq. 7, D.2.3)."""
+    """The product of the first and the second half of every row (Liu et al., eq. 7, D.2.3)."""
 
     name = "multiply"
     version = 1
@@ -122,7 +122,7 @@ class Multiply(Primitive[EvenConfig]):
 
 
 class Square(Primitive[PrimitiveConfig]):
-    """The square of every entry, MULTIPLY(0, 0, D) (least_squares, eqs. 8–9)."""
+    """The square of every entry, MULTIPLY(0, 0, D) (Liu et al., eqs. 8–9)."""
 
     name = "square"
     version = 1

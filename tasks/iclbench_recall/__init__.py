@@ -1,4 +1,4 @@
-"""Recall in context: multi-query associative recall (zoology) and the six tasks of MAD."""
+"""Recall in context: MQAR (Arora et al. 2023) and the six tasks of MAD (Poli et al. 2024)."""
 
 from iclbench import Entry, hookimpl
 

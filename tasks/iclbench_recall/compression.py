@@ -23,10 +23,10 @@ class CompressionConfig(PooledConfig):
 
 
 class Compression(RecallTask[CompressionConfig]):
-    """T − 1 random ids and a marker, id V − 1; all ids are asked of the marker's state.
+    """T − 1 random tokens and a marker, id V − 1; all tokens are decoded from the marker's state.
 
     The model decodes that one state, as in the source: see `Signature.reads_one_state`. The
-    source also scores the marker itself, which no model misses; it is not asked here.
+    source also scores the marker itself, which no model misses; it is not scored here.
     """
 
     name = "compression"

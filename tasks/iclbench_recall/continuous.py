@@ -1,4 +1,4 @@
-"""The task `mqar-continuous`: associative recall of vectors (zoology)."""
+"""The task `mqar-continuous`: associative recall of vectors (Arora et al. 2023)."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class ContinuousConfig(PooledConfig):
 class ContinuousMQAR(RecallTask[ContinuousConfig]):
     """Tokens (key vector; value vector), then every key again with a value of 0, in another order.
 
-    The number of the key's value is asked, among all V/2 values. The vectors are drawn once, from
-    `task_seed`: N(0, 1/d), so that their norm is about 1.
+    The model predicts the number of the key's value, among all V/2 values. The vectors are drawn
+    once, from `task_seed`: N(0, 1/d), so that their norm is about 1.
     """
 
     name = "mqar-continuous"

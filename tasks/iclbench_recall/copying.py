@@ -38,10 +38,10 @@ class CopyingConfig(PooledConfig):
 
 
 class SelectiveCopying(RecallTask[CopyingConfig]):
-    """n ids among blanks, the copy id, then n blanks, where the ids are asked in order.
+    """n tokens among blanks, the copy token, then n blanks, where they are predicted in order.
 
-    Every blank stands before a random one of the n ids, so none follows the last, as in the source.
-    The blank is id V − 2, the copy id V − 1.
+    Every blank stands before a random one of the n tokens, so none follows the last, as in the
+    source. The blank has id V − 2, the copy token id V − 1.
     """
 
     name = "selective-copying"

@@ -61,11 +61,11 @@ class Parts(NamedTuple):
 
 
 class FuzzyRecall(RecallTask[FuzzyConfig]):
-    """Pairs of a key and a value of one to three different ids each; the values of repeats asked.
+    """Pairs of a key and a value, each of one to three different tokens; predict repeated values.
 
     A sequence maps keys to values. It ends with the probe, a key that occurred, and is padded on
-    the left, with id V − 1. In evaluation all keys have three ids. Training asks for every next id,
-    as the source's does. The source leaves a few probes unanswerable; here every one occurred.
+    the left, with id V − 1. In evaluation all keys have three tokens. Training predicts every next
+    token, as in the source. The source leaves a few probes unanswerable; here every one occurred.
     """
 
     name = "fuzzy-recall"

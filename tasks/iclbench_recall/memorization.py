@@ -22,7 +22,7 @@ class MemorizationConfig(PooledConfig):
 
 
 class Memorization(RecallTask[MemorizationConfig]):
-    """Pairs (k, insert); at insert, id V − 1, the value of k is asked.
+    """Pairs (k, insert); predict the value of k at each insert token, id V − 1.
 
     The map from keys to different values is drawn once, from `task_seed`. No prompt shows it.
     """

@@ -54,7 +54,7 @@ class MQARConfig(PooledConfig):
 
 
 class MQAR(RecallTask[MQARConfig]):
-    """k₁ v₁ k₂ v₂ …, then queries: every key once more, and its value is asked there.
+    """k₁ v₁ k₂ v₂ …, then queries: every key once more; predict its value there.
 
     Keys are different ids in 1 … V/2 − 1, values different ids in V/2 … V − 1. After the pairs, a
     query stands at an even offset: n slots are drawn without replacement, slot j with weight

@@ -57,9 +57,9 @@ class NoisyConfig(RecallConfig):
 class InContextRecall(RecallTask[RecallConfig]):
     """Pairs (k, v) with a map from keys to values that a sequence draws; keys repeat.
 
-    The value of a key that occurred before is asked at the key. The last key always has occurred.
-    Training asks for every next id, as the source's does. Keys are the lower half of the plain
-    ids, values the upper; with noise, a pair is two random ids of noise with probability f.
+    At each key that occurred before, the model predicts its value. The last key is always one.
+    Training predicts every next token, as in the source. Keys are the lower half of the tokens
+    without noise, values the upper; with probability f, a pair is two random noise tokens.
     """
 
     name = "in-context-recall"
@@ -127,7 +127,7 @@ class InContextRecall(RecallTask[RecallConfig]):
 
 
 class NoisyRecall(InContextRecall):
-    """The same with ids of noise between the pairs."""
+    """In-context recall with noise tokens between the pairs."""
 
     name = "noisy-recall"
     Config = NoisyConfig

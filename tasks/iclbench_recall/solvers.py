@@ -35,9 +35,9 @@ class LookupConfig(Config):
 
 
 class Lookup(TextSolver):
-    """The id after the first earlier place with the longest common suffix, of at most `ids`.
+    """The token after the first earlier position with the longest common suffix, up to `ids` long.
 
-    With ids=1 it is the id that followed the present one first: exact for `mqar`,
+    With ids=1 it is the token that first followed the current one: exact for `mqar`,
     `in-context-recall` and `noisy-recall`. With ids=6 it is exact for `fuzzy-recall`.
     """
 
@@ -112,7 +112,7 @@ class _GuessModule(nn.Module):
 
 
 class CopyUnblanked(TextSolver):
-    """The i-th read-out gets the i-th id below V − 2, the blank: exact for `selective-copying`."""
+    """The i-th read-out gets the i-th token that can be copied, whose id is below V − 2."""
 
     name = "copy-unblanked"
 

@@ -42,7 +42,7 @@ class WordConfig(PooledConfig):
 
 
 class WordProblem(TokenTask[WordConfig]):
-    """g₁ g₂ … g_k, uniform elements of a group; g₁⋯g_t is asked at every position t.
+    """g₁ g₂ … g_k, uniform elements of a group; predict g₁⋯g_t at every position t.
 
     `accuracy` and `nll` are means over the positions, `last_accuracy` is that of the whole word.
     """

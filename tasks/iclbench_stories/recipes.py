@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iclbench import Recipe
 
-#: One layer with d' = 512 and 8 heads of full width (categorical, 6.3). The paper gives no
+#: One layer with d' = 512 and 8 heads of full width (Wang et al., 6.3). The paper gives no
 #: optimizer, learning rate, batch size or steps; these are common for models of this size.
 PAPER = Recipe(
     steps=60_000,

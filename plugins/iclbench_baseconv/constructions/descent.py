@@ -1,4 +1,4 @@
-"""`gd-causal` and `gd-non-causal`: gradient descent on least squares (least_squares, C.2)."""
+"""`gd-causal` and `gd-non-causal`: gradient descent on least squares (Liu et al., C.2)."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class GradientConfig(Config):
 
 
 class Gradient(Construction):
-    """The exact gradient at the last token, which holds w (least_squares, eq. 46 corrected)."""
+    """The exact gradient at the last token, which holds w (Liu et al., eq. 46 corrected)."""
 
     summary = "the exact gradient in two layers, or one if the prompt contains features"
     Config = GradientConfig

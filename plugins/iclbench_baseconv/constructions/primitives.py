@@ -1,4 +1,4 @@
-"""Primitives of linear algebra in one layer each (least_squares, C.1)."""
+"""Primitives of linear algebra in one layer each (Liu et al., C.1)."""
 
 from __future__ import annotations
 
