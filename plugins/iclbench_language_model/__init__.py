@@ -1,4 +1,4 @@
-"""A language model on this machine, which is asked in text."""
+"""A language model on this machine, which is prompted in text."""
 
 from iclbench import Entry, hookimpl
 
