@@ -9,7 +9,7 @@ def iclbench_recipes() -> list[Entry]:
     """Provide smoke and quick."""
     return [
         Entry("smoke", "smoke test: a few seconds, not a benchmark", "iclbench.api.recipe:SMOKE"),
-        Entry("quick", "about a minute per model on two cores", "iclbench.api.recipe:QUICK"),
+        Entry("quick", "about a minute for five seeds on two cores", "iclbench.api.recipe:QUICK"),
     ]
 
 

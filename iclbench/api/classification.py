@@ -16,7 +16,11 @@ from .task import Primary
 class ClassificationConfig(PooledConfig):
     """The queries, and the contexts that training sees."""
 
-    queries: int = Field(1, ge=1, description="Q, inputs whose class is asked for in one prompt")
+    queries: int = Field(
+        1,
+        ge=1,
+        description="Q, number of queries in a prompt: inputs whose class is to be predicted",
+    )
 
 
 ConfigT = TypeVar("ConfigT", bound=ClassificationConfig)

@@ -34,12 +34,12 @@ class Operations(Config):
     and an addition as two; what is done element by element is not.
     """
 
-    forward: float | None = Field(None, description="of a forward pass, per prompt")
+    forward: float | None = Field(None, description="operations of a forward pass, per prompt")
     gradient: float | None = Field(
-        None, description="of a forward and a backward pass in training, per prompt"
+        None, description="operations of a forward and a backward pass in training, per prompt"
     )
     training: float | None = Field(
-        None, description="of the training, per seed: a gradient for each prompt"
+        None, description="operations of the training, per seed: a gradient for each prompt"
     )
 
 
@@ -56,14 +56,18 @@ class ValidationCurve(Config):
 
     metric: str
     statistic: Literal["mean digits", "mean"]
-    seed: int = Field(description="of the prompts, derived by name from the evaluation's")
+    seed: int = Field(description="seed of the prompts, derived by name from the evaluation's")
     prompts: int = Field(description="number of prompts of each case")
     steps: list[int]
     seconds: list[float] = Field(
         description="core time (on a GPU, device time) of one seed's training, up to each point"
     )
-    operations: list[float | None] = Field(description="of one seed's training, up to each point")
-    mean: list[list[float | None]] = Field(description="over prompts, of the digits or the metric")
+    operations: list[float | None] = Field(
+        description="operations of one seed's training, up to each point"
+    )
+    mean: list[list[float | None]] = Field(
+        description="mean over prompts, of the digits or the metric"
+    )
     q05: list[list[float | None]]
     median: list[list[float | None]]
     q95: list[list[float | None]]

@@ -29,27 +29,28 @@ def input_shifts(dim: int, task_seed: int, *, scales_targets: bool = True) -> di
     Matrices are drawn once, from `task_seed`. `scales_targets` says whether targets grow with x.
     """
     shifts = {
-        "quadrants": Shift("examples of one random quadrant; a query anywhere", change=_quadrants),
+        "quadrants": Shift("examples from one random quadrant; any query", change=_quadrants),
         "opposite-quadrants": Shift(
-            "examples of one random quadrant; the query in the opposite one", change=_opposite
+            "examples from one random quadrant; the query from the opposite one", change=_opposite
         ),
         "overlapping": Shift("the query is one of the examples", change=_overlapping),
         "skewed": Shift(
-            "inputs of covariance UΛ²Uᵀ, λᵢ ∝ 1/i, scaled to the trace D",
+            "inputs with covariance UΛ²Uᵀ, λᵢ ∝ 1/i, scaled to trace D",
             change=_skewed(dim, task_seed),
         ),
         "uniform": Shift("inputs uniform on [−√3, √3]ᴰ", change=_inputs(_uniform)),
-        "signs": Shift("inputs of ±1", change=_inputs(torch.sign)),
+        "signs": Shift("inputs with entries ±1", change=_inputs(torch.sign)),
         "heavy-tailed": Shift(
-            "inputs of Student's t with 3 degrees of freedom, of variance 1", change=_heavy_tailed
+            "inputs from Student's t with 3 degrees of freedom, scaled to variance 1",
+            change=_heavy_tailed,
         ),
     }
     if dim > 1:
-        summary = "inputs in a random subspace of half the dimensions, scaled to the trace D"
+        summary = "inputs in a random subspace of half the dimensions, scaled to trace D"
         shifts["half-subspace"] = Shift(summary, change=_half_subspace(dim, task_seed))
     for name, factor in SCALES.items():
         shifts[f"inputs-{name}"] = Shift(
-            f"inputs times {factor:.3g}",
+            f"inputs multiplied by {factor:.3g}",
             change=_scaled("x", factor),
             scales_targets=scales_targets,
         )
@@ -60,7 +61,9 @@ def value_shifts(draw: str, symbol: str) -> dict[str, Shift]:
     """Shifts of the scale of the values, which are linear in a draw; `symbol` names it to users."""
     return {
         f"values-{name}": Shift(
-            f"{symbol} times {factor:.3g}", change=_scaled(draw, factor), scales_targets=True
+            f"{symbol} multiplied by {factor:.3g}",
+            change=_scaled(draw, factor),
+            scales_targets=True,
         )
         for name, factor in SCALES.items()
     }

@@ -21,7 +21,8 @@ class PooledConfig(TaskConfig):
     pool: int | None = Field(
         None,
         ge=1,
-        description="L, number of fixed training prompts, the same in every run; null: all fresh",
+        description="L, number of fixed training prompts, the same in every run; null: fresh "
+        "prompts in every batch",
     )
 
 

@@ -15,8 +15,8 @@ from .task import Task, TaskConfig
 class PrefixConfig(TaskConfig):
     """The sizes of a prompt."""
 
-    dim: int = Field(20, ge=1, description="D, the inputs' dimension")
-    examples: int = Field(40, ge=1, description="N, examples in the context")
+    dim: int = Field(20, ge=1, description="D, dimension of the inputs")
+    examples: int = Field(40, ge=1, description="N, number of examples in the context")
 
 
 ConfigT = TypeVar("ConfigT", bound=PrefixConfig)

@@ -14,7 +14,7 @@ Schedule = Literal["constant", "step", "cosine", "adaptive"]
 class Stage(Config):
     """A part of a training, in which the training prompts have other arguments of the task."""
 
-    steps: int = Field(ge=1, description="number of updates that the stage takes")
+    steps: int = Field(ge=1, description="number of updates in the stage")
     task_args: dict[str, Any] = Field(
         description="arguments of the task for training in this stage, among its `replica_args`"
     )
@@ -31,20 +31,26 @@ class Recipe(Config):
         "a class of torch.optim; or package.Class",
     )
     optimizer_args: dict[str, Any] = Field({}, description="arguments of the optimizer")
-    learning_rate: float = Field(1e-3, ge=0, description="before the schedule's factor")
+    learning_rate: float = Field(
+        1e-3, ge=0, description="learning rate, before the schedule's factor"
+    )
     schedule: Schedule = "constant"
-    warmup: int = Field(0, ge=0, description="steps of linear warm-up")
+    warmup: int = Field(0, ge=0, description="number of steps of linear warm-up")
     decay_every: int = Field(
-        10_000, ge=1, description="step and adaptive schedule: steps between changes"
+        10_000,
+        ge=1,
+        description="step and adaptive schedules: steps between changes of the learning rate",
     )
     decay: float = Field(
-        0.9, gt=0, le=1, description="step and adaptive schedule: factor of each change"
+        0.9, gt=0, le=1, description="step and adaptive schedules: factor of each change"
     )
     measure_every: int = Field(
-        1000, ge=1, description="adaptive schedule: steps between measurements of the cosine"
+        1000,
+        ge=1,
+        description="adaptive schedule: steps between measurements of the cosine between gradients",
     )
     measure_batches: int = Field(
-        8, ge=2, description="adaptive schedule: minibatch gradients per measurement"
+        8, ge=2, description="adaptive schedule: number of minibatch gradients per measurement"
     )
     cosine_memory: float = Field(
         0.9, ge=0, lt=1, description="adaptive schedule: decay of the running mean of the cosine"
@@ -53,35 +59,41 @@ class Recipe(Config):
         0.9,
         ge=-1,
         le=1,
-        description="adaptive schedule: the rate is raised below it",
+        description="adaptive schedule: the learning rate is raised if the cosine is below this",
     )
-    clip: float | None = Field(None, gt=0, description="largest norm of a replica's gradient")
+    clip: float | None = Field(
+        None, gt=0, description="largest norm of each model's gradient; larger ones are scaled down"
+    )
     gradient_memory: float = Field(
-        0.0, ge=0, lt=1, description="decay of a running mean of gradients; 0: none"
+        0.0, ge=0, lt=1, description="decay of a running mean of the gradients; 0: no running mean"
     )
     gradient_weight: float = Field(
-        2.0, ge=0, description="weight with which that mean is added to the gradient"
+        2.0, ge=0, description="weight with which the running mean is added to the gradient"
     )
     chunk: int = Field(
         20,
         ge=1,
-        description="steps whose data are drawn in one call; a run that is stopped ends after them",
+        description="number of steps whose data are drawn at once; an interrupted run stops after "
+        "them",
     )
     accumulate: int = added_later(
-        1, ge=1, description="equal parts of a batch whose gradients are computed one after another"
+        1,
+        ge=1,
+        description="gradient accumulation: number of equal parts into which a batch is divided",
     )
     autocast: Literal["none", "bfloat16"] = added_later(
-        "none", description="dtype of matrix products in training; parameters keep their dtype"
+        "none",
+        description="dtype of matrix products in training; the parameters keep their own dtype",
     )
     schedule_steps: int | None = added_later(
         None,
         ge=1,
-        description="steps that warmup, decay_every, measure_every and stages are given for; they "
-        "are scaled from it to the steps of the training; none: not scaled",
+        description="number of steps for which warmup, decay_every, measure_every and stages are "
+        "given; they are scaled in proportion to the steps of the training; null: not scaled",
     )
     stages: tuple[Stage, ...] = added_later(
         (),
-        description="a curriculum: stages before the training prompts are those of the task itself",
+        description="a curriculum: stages that precede training on the task's own prompts",
     )
     model_args: dict[str, Any] = Field(
         {}, description="arguments of the model, for architectures that have them"

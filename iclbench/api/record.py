@@ -51,7 +51,8 @@ class TrainingReport(Config):
     )
     note: Label | None = None
     speedup: float | None = Field(
-        None, description="of this program's gradients over one model's alone, timed at the start"
+        None,
+        description="speedup of its gradients over those of one model alone, timed at the start",
     )
     engine: Label = Field(description="the program that computed gradients")
 
@@ -148,7 +149,7 @@ class Record(Stored):
     schema_version: int = SCHEMA_VERSION
     id: str
     spec: ResolvedSpec
-    command: str = Field(pattern="^iclbench run ", description="makes the record again")
+    command: str = Field(pattern="^iclbench run ", description="command that repeats the run")
     ranking: Ranking
     parameters: int = Field(description="number of parameters of one model")
     chance: bool = Field(
@@ -173,7 +174,7 @@ class Record(Stored):
     answers: FileReference | None = Field(
         None, description="what a language model answered, JSON lines"
     )
-    grader: GraderReport | None = Field(None, description="if a grader was asked for")
+    grader: GraderReport | None = Field(None, description="report of the grader, if one was used")
     training: TrainingReport | None = None
     validation_curve: ValidationCurve | None = None
     track: Label | None = Field(None, description="the class of training budgets, such as 10m")
@@ -182,7 +183,7 @@ class Record(Stored):
     experimental: Label | None = Field(None, description="why the dtype is experimental")
     missing: dict[Label, Label] = Field({}, description="what the record lacks → the reason")
     environment: Environment
-    plugins: list[PluginReference] = Field(description="those that took part, and the harness")
+    plugins: list[PluginReference] = Field(description="plugins that took part, and the harness")
     proof: Proof | None = Field(None, description="None: nobody has checked the record yet")
     created: Label
     digest: str = Field("", description="SHA-256 of the record without this field")

@@ -24,11 +24,11 @@ Answers = tuple[tuple[tuple[float | None, ...], ...], ...]
 class FileReference(Config):
     """A file of the store. Its name is its content's: `objects/AB/ABCDEF….FORMAT`."""
 
-    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="of the file's bytes")
+    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of the file's bytes")
     format: Literal["safetensors", "jsonl", "f64.zst"] = Field(
         description="f64.zst: little-endian float64, bytes shuffled, one zstd frame"
     )
-    shape: tuple[int, ...] | None = Field(None, description="of an array in f64.zst")
+    shape: tuple[int, ...] | None = Field(None, description="shape of an array in f64.zst")
 
     @property
     def name(self) -> str:

@@ -48,33 +48,35 @@ class RunSpec(Config):
         {}, description="arguments of the task"
     )
     weights: Annotated[str | None, Option("trained|CONSTRUCTION|PATH")] = Field(
-        None, description="source of the weights; default: solve or train, as the model needs"
+        None,
+        description="source of the weights; by default, a solver or a language model runs as it "
+        "is, and any other model is trained",
     )
     weights_args: Annotated[dict[str, Any], Arguments()] = Field(
-        {}, description="arguments of the construction"
+        {}, description="arguments of the construction of --weights or --init"
     )
     init: Annotated[str | None, Option("CONSTRUCTION|PATH", training=True)] = Field(
-        None, description="weights to start training from; default: random"
+        None, description="weights to start training from; by default, they are random"
     )
     freeze: Annotated[tuple[str, ...], Patterns("PATTERN", training=True)] = Field(
-        (), description="parameters of --init that are not trained"
+        (), description="parameters to keep fixed, as a pattern of their names; needs --init"
     )
     perturb: Annotated[float, Option("SIGMA", training=True)] = Field(
         0.0, ge=0, description="standard deviation of the noise added to --init"
     )
     recipe: Annotated[str, Option("NAME", training=True)] = Field(
-        "quick", description="how to train"
+        "quick", description="recipe of the training"
     )
     recipe_args: Annotated[dict[str, Any], Arguments(training=True)] = Field(
         {}, description="arguments of the recipe"
     )
     budget: Annotated[str | None, Option("DURATION", training=True)] = added_later(
         None,
-        description="core time to train each seed for, such as 10m or 2h, or device time, such as "
-        "gpu-1h; it sets the steps",
+        description="training time per seed, instead of a number of steps: core time (10m, 2h) or "
+        "GPU time (gpu-1h)",
     )
     seeds: Annotated[tuple[int, ...], Seeds("N|A,B", training=True)] = Field(
-        (0, 1, 2, 3, 4), description="number of seeds, or which: 5, or 3,7, or [7]"
+        (0, 1, 2, 3, 4), description="number of seeds (5), or a list of seeds (3,7 or [7])"
     )
     dtype: Annotated[Literal["float32", "float64"], Option("float32|float64")] = Field(
         "float32", description="precision of all arithmetic"
@@ -86,19 +88,19 @@ class RunSpec(Config):
         0, ge=0, description="seed of the evaluation prompts"
     )
     shift: Annotated[tuple[str, ...], Names("all|NAME[,NAME]")] = added_later(
-        (), description="shifts to evaluate under too; not part of the run's id"
+        (), description="shifts under which to evaluate as well; not part of the run's id"
     )
     metrics: Annotated[tuple[str, ...], Names("NAME[,NAME]")] = Field(
-        (), description="metrics to measure besides the task's own"
+        (), description="additional metrics, besides those of the task"
     )
     grader: Annotated[str | None, Option("NAME")] = added_later(
-        None, description="grader of the endings that a model writes"
+        None, description="grader of the texts that a model writes"
     )
     grader_args: Annotated[dict[str, Any], Arguments()] = added_later(
         {}, description="arguments of the grader"
     )
     grader_budget: Annotated[float | None, Option("USD")] = added_later(
-        None, gt=0, description="most that grading may cost; not part of the run's id"
+        None, gt=0, description="maximum cost of grading, in USD; not part of the run's id"
     )
 
     @field_validator("budget")

@@ -26,7 +26,9 @@ __all__ = ["Axis", "Primary", "Task", "TaskConfig", "training_batch"]
 class TaskConfig(Config):
     """Base of every task's configuration."""
 
-    task_seed: int = Field(0, ge=0, description="seed of the task's own parameters and pools")
+    task_seed: int = Field(
+        0, ge=0, description="seed of the task's fixed parameters and pools of prompts"
+    )
 
 
 ConfigT = TypeVar("ConfigT", bound=TaskConfig)

@@ -44,8 +44,10 @@ class OptimizerChoice(Config):
 class SearchSpace(Config):
     """What a search may choose: ranges are drawn log-uniformly, values of lists alike."""
 
-    learning_rate: Range = Field(description="low, high")
-    init_std: Range | None = Field(None, description="standard deviation of initial weights")
+    learning_rate: Range = Field(description="range of learning rates: low, high")
+    init_std: Range | None = Field(
+        None, description="range of standard deviations of the initial weights: low, high"
+    )
     optimizers: Annotated[
         tuple[OptimizerChoice, ...], Field(min_length=1), _list_like('["adam","soap"]')
     ]
@@ -115,12 +117,14 @@ class TuningDocument(Config):
     model: str
     task: str
     task_version: int
-    task_args: dict[str, Any] = Field(description="of the task, with defaults")
+    task_args: dict[str, Any] = Field(description="arguments of the task, with defaults")
     dtype: Literal["float32", "float64"]
     recipe: str
-    base_model_args: dict[str, Any] = Field(description="given, not searched")
-    base_recipe_args: dict[str, Any] = Field(description="given, not searched")
-    budget: str | None = Field(description="of the run that is tuned; a trial's is a tenth")
+    base_model_args: dict[str, Any] = Field(description="arguments that are given, not searched")
+    base_recipe_args: dict[str, Any] = Field(description="arguments that are given, not searched")
+    budget: str | None = Field(
+        description="training budget of the run that is tuned; a trial's is a tenth of it"
+    )
     ranking: Ranking
     evaluation_seed: int
     evaluation_prompts: int = Field(ge=1)

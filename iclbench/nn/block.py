@@ -19,17 +19,22 @@ class SequenceConfig(Config):
     width: int = Field(64, ge=1, description="embedding size")
     layer_norm: bool = Field(True, description="LayerNorm before mixer, MLP and read-out")
     mlp: bool = Field(True, description="a ReLU MLP after each mixer")
-    mlp_ratio: int = Field(4, ge=1, description="hidden size of the MLP, in widths")
-    causal: bool = Field(True, description="whether a position sees only itself and earlier ones")
+    mlp_ratio: int = Field(
+        4, ge=1, description="hidden size of the MLP, as a multiple of the width"
+    )
+    causal: bool = Field(
+        True, description="whether a position sees only itself and earlier positions"
+    )
     init_std: float = Field(0.02, gt=0, description="standard deviation of initial weights")
     tied: bool = added_later(
         False,
-        description="for token targets: the embedding table is also the read-out, without bias",
+        description="for tasks that ask for tokens: use the embedding table as the read-out, "
+        "without bias",
     )
     positions: Literal["learned", "none"] = added_later(
         "learned",
-        description="a learned vector for each position, or none; a model without them also takes "
-        "longer prompts than it was trained on, unless its mixer is built for one length",
+        description="a learned vector for each position, or none; without them, a model also takes "
+        "longer prompts than those of training, unless its mixer is built for one length",
     )
 
 

@@ -25,13 +25,15 @@ class BaseConvConfig(SequenceConfig):
     """Table D.1 of the least-squares paper: 12 layers, width 64."""
 
     bias: Literal["channel", "position"] = Field(
-        "channel", description="biases of shape (width,), as in published code, or (length, width)"
+        "channel",
+        description="one bias per channel, as in the published code, or one per position and "
+        "channel",
     )
     convolution: Literal["auto", "direct", "fft"] = Field(
-        "auto", description="direct sum or FFT; auto is direct up to 128 positions"
+        "auto", description="compute by direct sums or FFT; auto: direct up to 128 positions"
     )
     taps: int | None = added_later(
-        None, ge=1, description="length of the filters; null: that of the prompt"
+        None, ge=1, description="length of the filters; null: the length of the prompt"
     )
 
     @model_validator(mode="after")

@@ -9,17 +9,18 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry(
             "gd-transformer",
-            "self- and cross-attention that implement functional gradient descent (categorical, 3)",
+            "self- and cross-attention that implement functional gradient descent (Wang et al. "
+            "2025)",
             "iclbench_gd_transformer.architecture:GDTransformer",
         ),
         Entry(
             "gd-transformer-causal",
-            "gd-transformer for text: one pass predicts after every prefix",
+            "gd-transformer for text: predicts after every prefix in one pass",
             "iclbench_gd_transformer.architecture:CausalGDTransformer",
         ),
         Entry(
             "functional-gd",
-            "functional gradient descent per context with given embeddings (categorical, 2–3)",
+            "functional gradient descent on each context (Wang et al. 2025, eqs. 2–3)",
             "iclbench_gd_transformer.solver:FunctionalGD",
         ),
     ]
@@ -36,7 +37,7 @@ def iclbench_metrics() -> list[Entry]:
         ),
         Entry(
             "attention-matrices",
-            "distance of the learned W_Q, W_K, W_V, P from those of gradient descent",
+            "distance of the learned attention matrices from those of gradient descent",
             "iclbench_gd_transformer.matrices:AttentionMatrices",
         ),
     ]

@@ -32,17 +32,17 @@ CONTEXTS = 256
 class FunctionalGDConfig(Config):
     """Steps, step size and kernel of the construction."""
 
-    blocks: int = Field(6, ge=1, description="K, number of steps")
-    kernel: Kernel = Field("rbf", description="κ")
+    blocks: int = Field(6, ge=1, description="K, number of blocks, each a gradient step")
+    kernel: Kernel = Field("rbf", description="κ, the kernel of self-attention")
     # 2: iclbench sweep plugins/iclbench_gd_transformer/sweeps/defaults.toml (seeds 1000–1002).
-    step: float = Field(2.0, description="α, the size of every step")
+    step: float = Field(2.0, description="α, the step size of every block")
     scale: float | None = Field(
         None,
         gt=0,
-        description="factor on x in the kernel; null: 1 over the median distance of two examples, "
-        "from training contexts",
+        description="factor on x in the kernel; null: 1 / the median distance between two examples "
+        "of training contexts",
     )
-    degree: int = added_later(DEGREE, ge=1, description="degree of the polynomial kernel")
+    degree: int = added_later(DEGREE, ge=1, description="degree, for kernel=polynomial")
 
     @model_validator(mode="after")
     def _degree_has_a_meaning(self) -> FunctionalGDConfig:
@@ -53,7 +53,7 @@ class FunctionalGDConfig(Config):
 class GivenEmbeddings(Construction):
     """Functional gradient descent with the task's true class embeddings W_e."""
 
-    summary = "K steps of functional gradient descent with the task's own W_e"
+    summary = "K steps of functional gradient descent with the task's own class embeddings"
     Config = FunctionalGDConfig
 
     def build(

@@ -26,10 +26,12 @@ class GDTransformerConfig(Config):
         description="gd learns only the parameters of gradient descent; free learns all "
         "attention matrices",
     )
-    blocks: int = Field(1, ge=1, description="K, attention blocks, that is, gradient steps")
-    kernel: Kernel = Field("rbf", description="κ of self-attention")
-    heads: int = Field(1, ge=1, description="form=gd: number of summed kernels κ(Λ_m x, Λ_m x')")
-    embedding: int = Field(5, ge=1, description="d', width of f and of the class embeddings")
+    blocks: int = Field(1, ge=1, description="K, number of attention blocks, each a gradient step")
+    kernel: Kernel = Field("rbf", description="κ, the kernel of self-attention")
+    heads: int = Field(
+        1, ge=1, description="form=gd: number of kernels κ(Λ_m x, Λ_m x') that are summed"
+    )
+    embedding: int = Field(5, ge=1, description="d', dimension of f and of the class embeddings")
     scale: float | None = Field(
         None,
         gt=0,
@@ -38,19 +40,27 @@ class GDTransformerConfig(Config):
         "an unbounded kernel",
     )
     erase: float | None = Field(
-        None, gt=0, description="form=gd: λ of head 2, which erases E; null: E is overwritten"
+        None,
+        gt=0,
+        description="form=gd: λ of a second head that subtracts E(w_e) before the next block; "
+        "null: the new E(w_e) replaces the old one",
     )
-    degree: int = added_later(DEGREE, ge=1, description="degree of the polynomial kernel")
-    bias: bool = added_later(False, description="form=gd: f(x) = Aψ(x) + b, also descending on b")
-    normalize: bool = added_later(False, description="divide covariates by their norms")
+    degree: int = added_later(DEGREE, ge=1, description="degree, for kernel=polynomial")
+    bias: bool = added_later(
+        False, description="form=gd: f(x) = Aψ(x) + b, with gradient steps on b as well"
+    )
+    normalize: bool = added_later(False, description="divide the covariates by their norms")
     projection: Projection = added_later(
-        "full", description="form=gd: P_m are full matrices or diagonal"
+        "full", description="form=gd: whether the matrices P_m are full or diagonal"
     )
     feed_forward: bool = added_later(
-        False, description="target=token: apply f + mlp(norm(f)) at the query before the answer"
+        False,
+        description="for tasks that ask for tokens: apply f + mlp(norm(f)) at the query before the "
+        "answer",
     )
     covariates: Covariates = added_later(
-        "random", description="target=token: initialization of the learned positions"
+        "random",
+        description="for tasks that ask for tokens: initialization of the learned positions",
     )
 
     @model_validator(mode="before")

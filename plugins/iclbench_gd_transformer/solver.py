@@ -17,25 +17,30 @@ from .kernels import DEGREE, Kernel, covariates, median_scale, require_degree
 class FunctionalGDSolverConfig(Config):
     """Steps, kernel, and the class embeddings, which prompts do not contain."""
 
-    steps: int = Field(10, ge=0, description="K, gradient steps from f = 0")
+    steps: int = Field(10, ge=0, description="K, number of gradient steps from f = 0")
     step_size: float | None = Field(
-        None, description="α; null: 1/L for each context, with a bound L on the curvature"
+        None,
+        description="α, step size; null: 1/L for each context, with a bound L on the curvature",
     )
     kernel: Kernel = Field(
-        "rbf", description="κ; linear and polynomial kernels descend on the parameters A"
+        "rbf",
+        description="κ, the kernel; with linear and polynomial kernels, the steps are on the "
+        "parameters A",
     )
     scale: float | None = Field(
         None,
         gt=0,
-        description="factor on x in the kernel; null: 1 over the median distance of two examples",
+        description="factor on x in the kernel; null: 1 / the median distance between two examples",
     )
     embedding: tuple[tuple[float, ...], ...] | None = Field(
         None,
         description="W_e, one row per class; null: one-hot (multinomial logistic regression)",
     )
-    degree: int = added_later(DEGREE, ge=1, description="degree of the polynomial kernel")
-    bias: bool = added_later(False, description="f(x) = Aψ(x) + b, also descending on b")
-    normalize: bool = added_later(False, description="divide covariates by their norms")
+    degree: int = added_later(DEGREE, ge=1, description="degree, for kernel=polynomial")
+    bias: bool = added_later(
+        False, description="f(x) = Aψ(x) + b, with gradient steps on b as well"
+    )
+    normalize: bool = added_later(False, description="divide the covariates by their norms")
 
     @model_validator(mode="after")
     def _degree_has_a_meaning(self) -> FunctionalGDSolverConfig:

@@ -12,8 +12,10 @@ def iclbench_graders() -> list[Entry]:
         Entry("openai", "grammar, consistency, plot and creativity, from 1 to 10, by GPT-4o or "
               "another model",
               f"{_HOME}.openai_grader:OpenAIGrader"),
-        Entry("pmi", "mutual information of beginning and ending, by SmolLM2-135M on this machine",
+        Entry("pmi", "mutual information of a story's beginning and ending, by SmolLM2-135M on "
+              "this machine",
               f"{_HOME}.pmi:PMI"),
-        Entry("text-statistics", "repetition and distinct n-grams; not a measure of quality",
+        Entry("text-statistics", "repetition and share of distinct n-grams; not a measure of "
+              "quality",
               f"{_HOME}.text_statistics:TextStatistics"),
     ]  # fmt: skip

@@ -44,23 +44,25 @@ class OpenAIConfig(Config):
         0.0, ge=0, le=2, description="sampling temperature; null: not sent, for models without it"
     )
     seed: int | None = Field(
-        0, description="sampling seed, as far as the server honours it; null: not sent"
+        0, description="sampling seed, if the server supports one; null: not sent"
     )
-    max_tokens: int = Field(100, ge=16, description="maximum number of tokens of an answer")
+    max_tokens: int = Field(100, ge=16, description="maximum number of tokens in an answer")
     concurrency: int = Field(8, ge=1, le=256, description="maximum number of concurrent requests")
     timeout: float = Field(60.0, gt=0, description="seconds to wait for an answer")
     attempts: int = Field(6, ge=1, description="maximum number of failed requests per ending")
     answers: int = Field(3, ge=1, description="maximum number of unusable answers per ending")
-    backoff: float = Field(1.0, gt=0, description="seconds before the first retry; then doubled")
-    most_failures: float = Field(
-        0.1, ge=0, le=1, description="share of endings that may fail before the run stops"
+    backoff: float = Field(
+        1.0, gt=0, description="seconds before the first retry; doubled for each further one"
     )
-    retry_failed: bool = Field(False, description="ask again where a stored answer is unusable")
+    most_failures: float = Field(
+        0.1, ge=0, le=1, description="share of endings that may fail; above it, the run stops"
+    )
+    retry_failed: bool = Field(False, description="ask again if a stored answer is unusable")
     prompt_price: float | None = Field(
-        None, ge=0, description="USD per million tokens of prompts; null: the list price"
+        None, ge=0, description="price of prompts, in USD per million tokens; null: the list price"
     )
     answer_price: float | None = Field(
-        None, ge=0, description="USD per million tokens of answers; null: the list price"
+        None, ge=0, description="price of answers, in USD per million tokens; null: the list price"
     )
 
     @field_validator("base_url")

@@ -20,8 +20,10 @@ _SENTENCE = re.compile(r"[^.!?…]+[.!?…]+")
 class TextStatisticsConfig(Config):
     """Arguments of `text-statistics`."""
 
-    repetition_n: int = Field(4, ge=1, description="words in the n-grams of `repetition`")
-    distinct_n: int = Field(3, ge=1, description="the largest n of distinct_n")
+    repetition_n: int = Field(4, ge=1, description="n of the n-grams of `repetition`, in words")
+    distinct_n: int = Field(
+        3, ge=1, description="largest n of the metrics `distinct_1`, `distinct_2`, …"
+    )
 
 
 def words(text: str) -> list[str]:

@@ -9,7 +9,7 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry(
             "huggingface",
-            "any causal model of the library transformers, by its config (extra `huggingface`)",
+            "any causal model of Hugging Face transformers, by its config (extra `huggingface`)",
             "iclbench_huggingface.architecture:HuggingFace",
         )
     ]

@@ -17,12 +17,14 @@ class HuggingFaceConfig(BackboneConfig):
     """GPT-2 in the sizes of the harness's transformer."""
 
     config: str = Field("gpt2", description="a model type of transformers, such as gpt2 or llama")
-    heads: int = Field(1, ge=1, description="number of attention heads, if the type has any")
+    heads: int = Field(1, ge=1, description="number of attention heads, if the model type has any")
     attention: Literal["eager", "sdpa"] = Field(
-        "eager", description="attention written out, or torch's scaled_dot_product_attention"
+        "eager",
+        description="implementation of attention: explicit matrix products, or torch's "
+        "scaled_dot_product_attention",
     )
     settings: dict[str, Any] = Field(
-        {}, description="further fields of the config, by transformers' names"
+        {}, description="further fields of the model's config, as transformers names them"
     )
 
     @model_validator(mode="after")

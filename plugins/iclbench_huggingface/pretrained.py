@@ -17,8 +17,8 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 class PretrainedConfig(Config):
     """The folder, and what it must hold."""
 
-    folder: str = Field(description="a folder that `save_pretrained` of transformers wrote")
-    sha256: str = Field("", description="digest of its weights; empty: computed")
+    folder: str = Field(description="folder written by `save_pretrained` of transformers")
+    sha256: str = Field("", description="SHA-256 of the folder's weights; empty: computed")
 
     @model_validator(mode="before")
     @classmethod
@@ -39,7 +39,7 @@ class PretrainedConfig(Config):
 class Pretrained(Construction):
     """The layers of a saved model; the embedding and the read-out stay random."""
 
-    summary = "layers that transformers saved in a folder, for --init"
+    summary = "pretrained layers from a folder saved by transformers, for --init"
     Config = PretrainedConfig
 
     def build(

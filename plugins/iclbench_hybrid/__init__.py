@@ -9,7 +9,7 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry(
             "hybrid",
-            "layers that alternate any registered mixers, such as attention and mamba",
+            "layers that alternate between any registered mixers, such as attention and mamba",
             "iclbench_hybrid.architecture:Hybrid",
         )
     ]

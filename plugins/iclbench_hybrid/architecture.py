@@ -21,12 +21,12 @@ class HybridConfig(SequenceConfig):
     """Layer i has the mixer i mod n of the n that are named."""
 
     mixers: tuple[str, ...] = Field(
-        ("attention", "mamba"), description="mixers by name, repeated over the layers"
+        ("attention", "mamba"), description="names of the mixers, repeated in turn over the layers"
     )
     mixer_args: dict[str, dict[str, Any]] = Field(
         {},
         validate_default=True,
-        description='arguments by mixer: {"attention": {"heads": 4}}',
+        description='arguments of each mixer, such as {"attention": {"heads": 4}}',
     )
 
     @field_validator("mixers")

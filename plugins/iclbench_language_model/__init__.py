@@ -1,4 +1,4 @@
-"""A language model on this machine, which is asked in text."""
+"""A language model on this machine, which is prompted in text."""
 
 from iclbench import Entry, hookimpl
 
@@ -9,7 +9,7 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry(
             "language-model",
-            "a pretrained language model, asked in text (extra `local-grader`)",
+            "a pretrained language model, prompted in text (extra `local-grader`)",
             "iclbench_language_model.model:LanguageModel",
         )
     ]

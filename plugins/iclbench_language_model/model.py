@@ -37,8 +37,10 @@ class LanguageModelConfig(Config):
         None,
         description="GGUF file of a causal language model; null: SmolLM2-135M-Instruct, Q4_1",
     )
-    decimals: int = Field(2, ge=0, le=8, description="decimals of the numbers in a question")
-    most_tokens: int = Field(16, ge=1, le=256, description="the most tokens of an answer")
+    decimals: int = Field(
+        2, ge=0, le=8, description="number of decimals of the numbers in the text prompt"
+    )
+    most_tokens: int = Field(16, ge=1, le=256, description="maximum number of tokens in an answer")
 
 
 class LanguageModel(Asked):

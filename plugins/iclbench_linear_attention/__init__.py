@@ -9,15 +9,17 @@ _HOME = "iclbench_linear_attention"
 def iclbench_architectures() -> list[Entry]:
     """Provide lsa and elsa on input matrices and on tokens, and the elimination network."""
     return [
-        Entry("lsa", "linear self-attention on the paper's input matrices (elsa, eq. 8)",
+        Entry("lsa", "linear self-attention on the paper's input matrices (Hagiwara 2025, eq. 8)",
               f"{_HOME}.architecture:LinearSelfAttention"),
-        Entry("elsa", "linear self-attention with bias matrices (elsa, eq. 16)",
+        Entry("elsa", "linear self-attention with bias matrices (Hagiwara 2025, eq. 16)",
               f"{_HOME}.architecture:ExtendedLinearSelfAttention"),
-        Entry("lsa-tokens", "linear self-attention in the harness's sequence model (elsa, eq. 8)",
+        Entry("lsa-tokens", "linear self-attention over tokens (Hagiwara 2025, eq. 8)",
               f"{_HOME}.tokens:LSATokens"),
-        Entry("elsa-tokens", "lsa-tokens with bias matrices over positions (elsa, eq. 16)",
+        Entry("elsa-tokens", "linear self-attention over tokens, with a bias per position "
+              "(Hagiwara 2025, eq. 16)",
               f"{_HOME}.tokens:ELSATokens"),
-        Entry("gaussian-elimination-network", "Gaussian elimination by ReLU networks (elsa, A)",
+        Entry("gaussian-elimination-network", "Gaussian elimination by ReLU networks (Hagiwara "
+              "2025, Appendix A)",
               f"{_HOME}.elimination:GaussianEliminationNetwork"),
     ]  # fmt: skip
 
@@ -28,7 +30,7 @@ def iclbench_recipes() -> list[Entry]:
     return [
         Entry(
             "linear-attention",
-            "about half a minute per linear-attention model on two cores",
+            "for linear-attention models: about half a minute per model on two cores",
             f"{_HOME}.recipes:LINEAR_ATTENTION",
         )
     ]

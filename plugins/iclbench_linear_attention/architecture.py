@@ -20,19 +20,25 @@ class MatrixConfig(Config):
     """Options of `lsa`, and with other defaults of `elsa`."""
 
     form: Literal["designed", "enumerated"] = Field(
-        "designed", description="the input matrix: eq. 37, or eq. 56"
+        "designed",
+        description="form of the input matrix: designed (eq. 37 of the paper) or enumerated (eq. "
+        "56)",
     )
-    layers: int = Field(1, ge=0, description="modules before the output module")
-    heads: int = Field(3, ge=1, description="heads of each block")
-    blocks: int = Field(1, ge=1, description="blocks in sequence within a module")
+    layers: int = Field(1, ge=0, description="number of modules before the output module")
+    heads: int = Field(3, ge=1, description="number of heads of each block")
+    blocks: int = Field(1, ge=1, description="number of blocks in sequence within a module")
     shared: bool = Field(False, description="whether all modules share their parameters")
-    mlp: bool = Field(False, description="a ReLU MLP on every row of H after each module")
-    mlp_ratio: int = Field(4, ge=1, description="hidden size of the MLP, in columns of H")
+    mlp: bool = Field(
+        False, description="whether a ReLU MLP follows each module, on every row of H"
+    )
+    mlp_ratio: int = Field(
+        4, ge=1, description="hidden size of the MLP, as a multiple of the number of columns of H"
+    )
     init_std: float = Field(0.02, gt=0, description="standard deviation of initial weights")
     step: float | None = Field(
         None,
         gt=0,
-        description="N·η for prompts without a step size (null: 1/(1 + √(D/N))²); their λ is 0",
+        description="N·η for prompts without a step size, whose λ is 0; null: 1/(1 + √(D/N))²",
     )
 
 
@@ -40,10 +46,12 @@ class ExtendedConfig(MatrixConfig):
     """The paper's ELSA: the enumerated form, two blocks of four heads."""
 
     form: Literal["designed", "enumerated"] = Field(
-        "enumerated", description="the input matrix: eq. 37, or eq. 56"
+        "enumerated",
+        description="form of the input matrix: designed (eq. 37 of the paper) or enumerated (eq. "
+        "56)",
     )
-    heads: int = Field(4, ge=1, description="heads of each block")
-    blocks: int = Field(2, ge=1, description="blocks in sequence within a module")
+    heads: int = Field(4, ge=1, description="number of heads of each block")
+    blocks: int = Field(2, ge=1, description="number of blocks in sequence within a module")
     init_std: float = Field(0.01, gt=0, description="standard deviation of initial weights")
 
 
@@ -95,7 +103,7 @@ class MatrixModel(nn.Module):
 
 
 class LinearSelfAttention(Architecture):
-    """Modules H + Σ_k LSA_k(H) on the input matrix of regression prompts (Hagiwara, eqs. 37–55)."""
+    """Modules H + Σ_k LSA_k(H) on the input matrix of a regression (Hagiwara, eqs. 37–55)."""
 
     name = "lsa"
     Config: ClassVar[type[Config]] = MatrixConfig

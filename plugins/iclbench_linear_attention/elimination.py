@@ -1,4 +1,4 @@
-"""Gaussian elimination from parts of networks: ReLU networks, masks, matrix products (Hagiwara, A).
+"""Gaussian elimination from ReLU networks, masks and matrix products (Hagiwara, Appendix A).
 
 The matrix P = [F α; 0 0], (B, m+1, m+1), holds a system Fx = α of m equations. Rows are not
 exchanged, so pivots must not be small.
@@ -161,9 +161,13 @@ def _mask(P: Tensor, rows: slice, columns: slice) -> Tensor:
 class EliminationConfig(Config):
     """The number of knots of 1/x², and the range of pivots that they cover."""
 
-    knots: int = Field(30_000, ge=2, description="number of knots, geometrically spaced")
-    low: float = Field(1e-2, gt=0, description="smallest magnitude of a pivot")
-    high: float = Field(1e3, gt=0, description="largest magnitude of a pivot")
+    knots: int = Field(
+        30_000,
+        ge=2,
+        description="number of knots of the approximation of 1/x², geometrically spaced",
+    )
+    low: float = Field(1e-2, gt=0, description="smallest magnitude of a pivot that the knots cover")
+    high: float = Field(1e3, gt=0, description="largest magnitude of a pivot that the knots cover")
 
     @model_validator(mode="after")
     def _low_is_below_high(self) -> EliminationConfig:

@@ -26,13 +26,18 @@ class RidgeGDConfig(Config):
     """The number of steps, and whether their parameters are shared."""
 
     steps: int = Field(50, ge=0, description="T, the number of gradient steps")
-    shared: bool = Field(True, description="one module for all steps, or one copy per step")
+    shared: bool = Field(
+        True, description="whether all steps share one module; otherwise, one copy per step"
+    )
 
 
 class RidgeGD(Construction):
     """LSA on the designed input: three heads per module (Hagiwara, eqs. 37–55)."""
 
-    summary = "T steps of gradient descent on the ridge objective, η of the prompt (eqs. 37–55)"
+    summary = (
+        "T steps of gradient descent on the ridge objective, with the prompt's η (Hagiwara 2025, "
+        "eqs. 37–55)"
+    )
     Config: ClassVar[type[Config]] = RidgeGDConfig
 
     def build(
@@ -80,14 +85,19 @@ class ExtendedRidgeGDConfig(RidgeGDConfig):
     """As for LSA, and the form of the input: ELSA includes LSA, so it can use either."""
 
     form: Literal["designed", "enumerated"] = Field(
-        "enumerated", description="eq. 56, or eq. 37 with the block of LSA"
+        "enumerated",
+        description="form of the input matrix: enumerated (eq. 56 of the paper), or designed (eq. "
+        "37, with the block of LSA)",
     )
 
 
 class ExtendedRidgeGD(RidgeGD):
     """ELSA on the enumerated input: two blocks of four heads per module (Hagiwara, eqs. 56–86)."""
 
-    summary = "T steps of gradient descent on the ridge objective, η of the prompt (eqs. 56–86)"
+    summary = (
+        "T steps of gradient descent on the ridge objective, with the prompt's η (Hagiwara 2025, "
+        "eqs. 56–86)"
+    )
     Config = ExtendedRidgeGDConfig
 
     def build(

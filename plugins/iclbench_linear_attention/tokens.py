@@ -19,7 +19,7 @@ class TokensConfig(SequenceConfig):
     width: int = Field(16, ge=1, description="embedding size")
     heads: int = Field(1, ge=1, description="number of heads, each of full width")
     layer_norm: bool = Field(False, description="LayerNorm before mixer, MLP and read-out")
-    mlp: bool = Field(False, description="a ReLU MLP after each mixer")
+    mlp: bool = Field(False, description="whether a ReLU MLP follows each mixer")
     init_std: float = Field(0.05, gt=0, description="standard deviation of initial weights")
 
 

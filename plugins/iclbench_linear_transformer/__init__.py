@@ -9,7 +9,7 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry(
             "linear-transformer",
-            "linear attention over the rows of a linear system, any size (Vladymyrov et al. 2024)",
+            "linear attention over the rows of linear systems of any size (Vladymyrov et al. 2024)",
             "iclbench_linear_transformer.architecture:LinearTransformer",
         )
     ]
@@ -21,7 +21,7 @@ def iclbench_metrics() -> list[Entry]:
     return [
         Entry(
             "krylov",
-            "the polynomial p(A)b of each layer, compared with Chebyshev's and the optimal one",
+            "polynomial p(A)b of each layer's answer, beside Chebyshev's and the optimal one",
             "iclbench_linear_transformer.krylov:Krylov",
         )
     ]

@@ -27,10 +27,11 @@ class LinearTransformerConfig(Config):
         "matrices, for one N",
     )
     layers: int = Field(4, ge=1, description="L, number of layers")
-    heads: int = Field(1, ge=1, description="terms (eⱼᵀQeᵢ)Peⱼ per layer")
+    heads: int = Field(1, ge=1, description="number of terms (eⱼᵀQeᵢ)Peⱼ per layer")
     embedding: int = Field(27, ge=1, description="form=full: width of the learned H")
     normalize: bool = Field(
-        False, description="divide A and b by ‖A‖_F/√N, so that scale does not matter"
+        False,
+        description="divide A and b by ‖A‖_F/√N, so that the scale of the system does not matter",
     )
     init_std: float = Field(0.1, gt=0, description="standard deviation of initial P, Q and H")
     ones: bool = added_later(

@@ -23,15 +23,16 @@ A, H1, H2, _H3, B = range(5)
 class StepsConfig(Config):
     """Number of iterations and range of eigenvalues."""
 
-    steps: int = Field(4, ge=1, description="L, iterations, one per layer")
+    steps: int = Field(4, ge=1, description="L, number of iterations, one per layer")
     heads: int = Field(
         2,
         ge=1,
         le=2,
-        description="2: the first layer also copies A; 1: an additional layer copies it",
+        description="number of heads; with 2, the first layer also copies A; with 1, an additional "
+        "layer copies it",
     )
-    low: float | None = Field(None, gt=0, description="smallest eigenvalue; null: the task's")
-    high: float | None = Field(None, gt=0, description="largest eigenvalue; null: the task's")
+    low: float | None = Field(None, gt=0, description="smallest eigenvalue of A; null: the task's")
+    high: float | None = Field(None, gt=0, description="largest eigenvalue of A; null: the task's")
 
     @model_validator(mode="after")
     def _low_is_not_above_high(self) -> StepsConfig:
@@ -117,7 +118,7 @@ def _iteration(size: float, source: int) -> tuple[Tensor, Tensor]:
 class Richardson(Iteration):
     """The step size 2/(λmin + λmax) in every layer."""
 
-    summary = "L steps of Richardson's iteration with the optimal step size"
+    summary = "L steps of Richardson iteration with the optimal step size"
 
     def step_sizes(self, low: float, high: float, steps: int) -> list[float]:
         """See `Iteration.step_sizes`."""
@@ -128,7 +129,7 @@ class Richardson(Iteration):
 class Chebyshev(Iteration):
     """Inverse Chebyshev nodes as step sizes, which minimize the worst error after L layers."""
 
-    summary = "Richardson's iteration with Chebyshev's step size in each layer"
+    summary = "Richardson iteration with Chebyshev's step size in each layer"
 
     def step_sizes(self, low: float, high: float, steps: int) -> list[float]:
         """See `Iteration.step_sizes`."""

@@ -13,15 +13,22 @@ from .layers import LlamaBackbone
 class LlamaConfig(BackboneConfig):
     """The block of Llama in the sizes of the harness's transformer."""
 
-    heads: int = Field(1, ge=1, description="number of attention heads, which divides the width")
+    heads: int = Field(1, ge=1, description="number of attention heads; it must divide the width")
     kv_heads: int | None = Field(
-        None, ge=1, description="heads of keys and values, which divides the heads; null: as many"
+        None,
+        ge=1,
+        description="number of heads of keys and values; it must divide `heads`; null: equal to "
+        "`heads`",
     )
     hidden: int | None = Field(
-        None, ge=1, description="hidden size of SwiGLU; null: 8/3 widths, rounded up to 8"
+        None,
+        ge=1,
+        description="hidden size of SwiGLU; null: 8/3 of the width, rounded up to a multiple of 8",
     )
-    rope_base: float = Field(10_000.0, gt=1, description="base of the rotation's frequencies")
-    epsilon: float = Field(1e-6, gt=0, description="added to RMSNorm's mean square")
+    rope_base: float = Field(
+        10_000.0, gt=1, description="base of the frequencies of the rotary positions"
+    )
+    epsilon: float = Field(1e-6, gt=0, description="ε, added to the mean square in RMSNorm")
 
     @model_validator(mode="after")
     def _heads_fit(self) -> LlamaConfig:

@@ -14,7 +14,7 @@ def iclbench_architectures() -> list[Entry]:
         ),
         Entry(
             "h3",
-            "shift and diagonal state spaces between gates (Fu et al. 2023)",
+            "shift and diagonal state space models with multiplicative gates (Fu et al. 2023)",
             "iclbench_long_convolution.architecture:H3",
         ),
     ]

@@ -17,7 +17,7 @@ class ConvolutionConfig(SequenceConfig):
     """Options of both models."""
 
     convolution: Literal["auto", "direct", "fft"] = Field(
-        "auto", description="direct sum or FFT; auto is direct up to 128 positions"
+        "auto", description="compute by direct sums or FFT; auto: direct up to 128 positions"
     )
 
     @model_validator(mode="after")
@@ -30,17 +30,25 @@ class ConvolutionConfig(SequenceConfig):
 class HyenaConfig(ConvolutionConfig):
     """The published operator of order 2."""
 
-    order: int = Field(2, ge=2, le=16, description="gates; one less is the number of convolutions")
-    short: int = Field(3, ge=1, description="taps of the short convolution of all projections")
+    order: int = Field(
+        2, ge=2, le=16, description="number of gates, one more than the number of long convolutions"
+    )
+    short: int = Field(3, ge=1, description="length of the short convolutions of all projections")
     filter_width: int = Field(64, ge=1, description="hidden size of the filters' MLP")
-    frequency: float = Field(1.0, gt=0, description="initial frequency of the MLP's sines")
+    frequency: float = Field(
+        1.0, gt=0, description="initial frequency of the sines in the filters' MLP"
+    )
 
 
 class H3Config(ConvolutionConfig):
     """The published layer: 64 states, heads of width 1."""
 
-    state: int = Field(64, ge=2, description="N, the states of a channel and taps of the shift")
-    head_width: int = Field(1, ge=1, description="width of a head, which divides the width")
+    state: int = Field(
+        64, ge=2, description="N, number of states per channel, and length of the shift"
+    )
+    head_width: int = Field(
+        1, ge=1, description="width of each head; it must divide the width of the model"
+    )
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> H3Config:

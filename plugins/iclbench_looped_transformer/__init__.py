@@ -9,7 +9,8 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry(
             "looped-transformer",
-            "one block in a loop that reads the prompt again each time (Yang et al. 2024)",
+            "the same block applied repeatedly, with the prompt added in each loop (Yang et al. "
+            "2024)",
             "iclbench_looped_transformer.architecture:LoopedTransformer",
         )
     ]

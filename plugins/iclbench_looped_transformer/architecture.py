@@ -23,23 +23,24 @@ LOOPS, TRAINED_LOOPS = 12, 6
 class LoopedConfig(SequenceConfig):
     """One block, 12 loops of which the last 6 are trained."""
 
-    layers: int = Field(1, ge=1, description="blocks of a loop")
-    loops: int = Field(LOOPS, ge=1, description="how often the blocks run")
+    layers: int = Field(1, ge=1, description="number of blocks per loop")
+    loops: int = Field(LOOPS, ge=1, description="number of loops")
     trained_loops: int | None = Field(
         TRAINED_LOOPS,
         ge=1,
-        description="the last loops, through which gradients flow, and whose mean loss is trained; "
-        "null: all. Without it, all of fewer than 6 loops, and all that share no weights",
+        description="number of last loops through which gradients flow and whose mean loss is "
+        "trained; null: all. By default 6, or all of them if there are fewer or if they share no "
+        "weights",
     )
     shared: bool = Field(True, description="whether all loops share their weights")
     injection: bool = Field(
         True,
-        description="add the prompt to the states before each loop, and normalize them after it; "
-        "false: as in a plain transformer",
+        description="whether to add the prompt to the states before each loop and normalize them "
+        "after it; false: as in a plain transformer",
     )
-    mixer: str = Field("attention", description="the blocks' mixer, by name")
+    mixer: str = Field("attention", description="name of the mixer of the blocks")
     mixer_args: dict[str, Any] = Field(
-        {}, validate_default=True, description='the mixer\'s arguments: {"heads": 8}'
+        {}, validate_default=True, description='arguments of the mixer, such as {"heads": 8}'
     )
 
     @model_validator(mode="before")

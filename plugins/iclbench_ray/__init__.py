@@ -7,6 +7,6 @@ from iclbench import Entry, hookimpl
 def iclbench_executors() -> list[Entry]:
     """Provide ray."""
     return [
-        Entry("ray", "a Ray cluster, or Ray on this machine; needs the extra ray",
+        Entry("ray", "a Ray cluster, or Ray on this machine (extra `ray`)",
               "iclbench_ray.executor:Ray"),
     ]  # fmt: skip

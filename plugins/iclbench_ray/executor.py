@@ -30,11 +30,17 @@ class RayConfig(Config):
     """The arguments of the executor `ray`."""
 
     address: str | None = Field(
-        None, description="of a cluster, such as HOST:6379, or auto; default: Ray on this machine"
+        None,
+        description="address of a Ray cluster, such as HOST:6379, or auto; default: Ray on this "
+        "machine",
     )
-    num_cpus: float = Field(1.0, ge=0, description="cores of a program")
-    num_gpus: float = Field(0.0, ge=0, description="GPUs of a program, also a fraction of one")
-    resources: dict[str, float] = Field({}, description="the cluster's own resources of a program")
+    num_cpus: float = Field(1.0, ge=0, description="number of cores per program")
+    num_gpus: float = Field(
+        0.0, ge=0, description="number of GPUs per program; a fraction shares a GPU"
+    )
+    resources: dict[str, float] = Field(
+        {}, description="custom resources of the cluster, per program"
+    )
 
 
 class Ray(Executor):

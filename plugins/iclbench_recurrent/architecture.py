@@ -29,7 +29,8 @@ class KernelConfig(RecurrentConfig):
 
     kernels: Literal["native", "fla"] = Field(
         "native",
-        description="fla: train on a GPU, in float32, with flash-linear-attention's kernels",
+        description="native, or fla: train in float32 on a GPU with the kernels of "
+        "flash-linear-attention",
     )
 
 
@@ -37,15 +38,17 @@ class MambaConfig(RecurrentConfig):
     """Options of Mamba."""
 
     states: int = Field(16, ge=1, description="N, size of the state per channel")
-    expand: int = Field(2, ge=1, description="inner channels, in widths")
+    expand: int = Field(2, ge=1, description="number of inner channels, as a multiple of the width")
 
 
 class Mamba2Config(KernelConfig):
     """Options of Mamba-2."""
 
-    expand: int = Field(2, ge=1, description="inner channels, in widths")
+    expand: int = Field(2, ge=1, description="number of inner channels, as a multiple of the width")
     states: int = Field(64, ge=1, description="N, size of the state per channel")
-    heads: int = Field(4, ge=1, description="heads, which divide the inner channels")
+    heads: int = Field(
+        4, ge=1, description="number of heads; it must divide the number of inner channels"
+    )
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Mamba2Config:
@@ -59,12 +62,19 @@ class HeadsConfig(KernelConfig):
     #: The default widths of all heads' keys and values, in widths.
     ratios: ClassVar[tuple[float, float]] = (1.0, 1.0)
 
-    heads: int = Field(4, ge=1, description="heads, which divide the widths of keys and values")
+    heads: int = Field(
+        4, ge=1, description="number of heads; it must divide the widths of keys and values"
+    )
     key_width: int | None = Field(
-        None, ge=1, description="width of all heads' keys; null: the paper's ratio to the width"
+        None,
+        ge=1,
+        description="width of the keys of all heads together; null: the paper's ratio to the width",
     )
     value_width: int | None = Field(
-        None, ge=1, description="width of all heads' values; null: the paper's ratio to the width"
+        None,
+        ge=1,
+        description="width of the values of all heads together; null: the paper's ratio to the "
+        "width",
     )
 
     @property
@@ -106,21 +116,36 @@ class GatedDeltaNetConfig(HeadsConfig):
 
     ratios = (1.0, 2.0)
 
-    negative_eigenvalues: bool = Field(False, description="β in (0, 2) instead of (0, 1)")
+    negative_eigenvalues: bool = Field(
+        False,
+        description="take β from (0, 2) instead of (0, 1), so that the state can have negative "
+        "eigenvalues",
+    )
 
 
 class DeltaNetConfig(HeadsConfig):
     """Options of DeltaNet."""
 
-    negative_eigenvalues: bool = Field(False, description="β in (0, 2) instead of (0, 1)")
-    updates: int = Field(1, ge=1, description="updates of the state a step (DeltaProduct)")
+    negative_eigenvalues: bool = Field(
+        False,
+        description="take β from (0, 2) instead of (0, 1), so that the state can have negative "
+        "eigenvalues",
+    )
+    updates: int = Field(
+        1,
+        ge=1,
+        description="number of updates of the state per position; more than 1: DeltaProduct",
+    )
 
 
 class HGRN2Config(KernelConfig):
     """Options of HGRN2."""
 
     heads: int = Field(
-        4, ge=1, description="heads, which divide the width; a channel's state has width / heads"
+        4,
+        ge=1,
+        description="number of heads; it must divide the width; each channel has width / heads "
+        "states",
     )
 
     @model_validator(mode="after")

@@ -19,7 +19,9 @@ class RecurrentConfig(BackboneConfig):
 
     layers: int = Field(2, ge=1, description="number of layers")
     init_std: float = Field(
-        1.0, gt=0, description="standard deviation of the embedding's and the read-out's weights"
+        1.0,
+        gt=0,
+        description="standard deviation of the initial weights of the embedding and the read-out",
     )
 
 

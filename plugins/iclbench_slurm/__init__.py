@@ -7,6 +7,6 @@ from iclbench import Entry, hookimpl
 def iclbench_executors() -> list[Entry]:
     """Provide slurm."""
     return [
-        Entry("slurm", "a Slurm cluster, by job arrays; needs the extra slurm",
+        Entry("slurm", "a Slurm cluster, by job arrays (extra `slurm`)",
               "iclbench_slurm.executor:Slurm"),
     ]  # fmt: skip

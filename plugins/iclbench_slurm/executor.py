@@ -36,24 +36,38 @@ NOISE = ("srun: got SIG", "srun: forcing job", "srun: Force Terminated", "srun: 
 class SlurmConfig(Config):
     """The arguments of the executor `slurm`: names and meanings are submitit's."""
 
-    partition: str | None = Field(None, description="the partition")
-    account: str | None = Field(None, description="the account that is charged")
-    qos: str | None = Field(None, description="the quality of service")
-    constraint: str | None = Field(None, description="features that a node must have")
-    gpus_per_node: int | None = Field(None, ge=0, description="GPUs of a program")
-    cpus_per_task: int | None = Field(None, ge=1, description="cores of a program")
-    mem_gb: float | None = Field(None, gt=0, description="memory of a program, in GB")
-    timeout_min: int = Field(60, ge=1, description="time limit, in minutes; then it is requeued")
-    signal_delay_s: int = Field(90, ge=1, description="seconds before it to save a checkpoint")
-    max_num_timeout: int = Field(1000, ge=0, description="how often a program may be requeued")
-    array_parallelism: int = Field(256, ge=1, description="programs that run at once")
-    array_size: int = Field(1000, ge=1, description="programs of a job array, as the site allows")
-    setup: tuple[str, ...] = Field(
-        (), description="shell commands before a program, such as module load"
+    partition: str | None = Field(None, description="Slurm partition to submit to")
+    account: str | None = Field(None, description="account to charge")
+    qos: str | None = Field(None, description="quality of service (QOS)")
+    constraint: str | None = Field(
+        None, description="features that a node must have (`--constraint` of sbatch)"
     )
-    python: str | None = Field(None, description="the command for Python, such as a container's")
+    gpus_per_node: int | None = Field(None, ge=0, description="number of GPUs per program")
+    cpus_per_task: int | None = Field(None, ge=1, description="number of cores per program")
+    mem_gb: float | None = Field(None, gt=0, description="memory per program, in GB")
+    timeout_min: int = Field(
+        60, ge=1, description="time limit of a program, in minutes; it is requeued afterwards"
+    )
+    signal_delay_s: int = Field(
+        90, ge=1, description="seconds before the time limit at which a checkpoint is saved"
+    )
+    max_num_timeout: int = Field(
+        1000, ge=0, description="maximum number of times that a program is requeued"
+    )
+    array_parallelism: int = Field(
+        256, ge=1, description="maximum number of programs that run at once"
+    )
+    array_size: int = Field(
+        1000, ge=1, description="maximum number of programs in a job array; the site may limit it"
+    )
+    setup: tuple[str, ...] = Field(
+        (), description="shell commands to run before a program, such as module load"
+    )
+    python: str | None = Field(
+        None, description="command that starts Python, such as one in a container"
+    )
     additional_parameters: dict[str, Any] = Field({}, description="further options of sbatch")
-    poll_seconds: float = Field(10.0, gt=0, description="time between two looks at the queue")
+    poll_seconds: float = Field(10.0, gt=0, description="seconds between queries of the queue")
 
 
 class Slurm(QueueExecutor):

@@ -70,7 +70,7 @@ class _ClassifierModule(nn.Module):
 
 
 class ClassFrequency(Classifier):
-    """The class frequencies in the context, whatever the query; in a text, those of its ids."""
+    """The class frequencies in the context, whatever the query; in a text, those of its tokens."""
 
     name = "class-frequency"
     chance = True
@@ -118,8 +118,8 @@ class NearestMeanConfig(ClassifierConfig):
     temperature: float | None = Field(
         None,
         gt=0,
-        description="τ of softmax(−‖x − μ_c‖² / 2τ); null: m²/8, with the median distance m of two "
-        "examples",
+        description="τ of softmax(−‖x − μ_c‖² / 2τ); null: m²/8, with the median distance m "
+        "between two examples",
     )
 
 
@@ -147,7 +147,7 @@ class NeighboursConfig(ClassifierConfig):
     """The number of neighbours."""
 
     neighbours: int | None = Field(
-        None, ge=1, description="number k of neighbours, all examples if fewer; null: √N rounded up"
+        None, ge=1, description="number of neighbors, all examples if fewer; null: √N rounded up"
     )
 
 
@@ -180,7 +180,7 @@ class KernelConfig(ClassifierConfig):
     bandwidth: float | None = Field(
         None,
         gt=0,
-        description="h of exp(−‖x − x'‖² / 2h²); null: 0.4 times the median distance of two "
+        description="h of exp(−‖x − x'‖² / 2h²); null: 0.4 times the median distance between two "
         "examples",
     )
 
@@ -209,7 +209,7 @@ class LogisticConfig(ClassifierConfig):
         gt=0,
         description="λ of Σ cross-entropy + ½λ‖W‖², without the biases; null: half the mean ‖x‖²",
     )
-    steps: int = Field(200, ge=0, description="accelerated gradient steps")
+    steps: int = Field(200, ge=0, description="number of accelerated gradient steps")
 
 
 class LogisticRegression(Classifier):
@@ -250,7 +250,7 @@ class LogisticRegression(Classifier):
 class ProbeConfig(ClassifierConfig):
     """The training of a probe."""
 
-    epochs: int = Field(500, ge=0, description="Adam steps on the whole context")
+    epochs: int = Field(500, ge=0, description="number of Adam steps, each on the whole context")
     learning_rate: float = Field(1e-3, gt=0, description="learning rate of Adam")
 
 

@@ -56,7 +56,7 @@ def _is_rank_deficient(x: Tensor) -> Tensor:
 class CholeskyConfig(Config):
     """The number of refinements."""
 
-    refinements: int = Field(1, ge=0, description="corrections by the residual y − Xw")
+    refinements: int = Field(1, ge=0, description="number of corrections by the residual y − Xw")
 
 
 class LeastSquaresCholesky(LinearSolver):
@@ -95,7 +95,8 @@ class RidgeConfig(Config):
     ridge: float | None = Field(
         None,
         gt=0,
-        description="λ of ‖Xw − y‖² + λ‖w‖², no 1/N; null: the prompt's, or 0.01 without one",
+        description="λ of ‖Xw − y‖² + λ‖w‖², without 1/N; null: the λ of the prompt, or 0.01 if it "
+        "has none",
     )
 
 

@@ -16,10 +16,12 @@ from .solver import Examples, RegressionSolver
 class NetworkConfig(Config):
     """The network and its training."""
 
-    hidden: int = Field(100, ge=1, description="hidden units")
-    steps: int = Field(100, ge=0, description="Adam steps on all examples")
+    hidden: int = Field(100, ge=1, description="number of hidden units")
+    steps: int = Field(100, ge=0, description="number of Adam steps, each on all examples")
     learning_rate: float = Field(5e-3, gt=0, description="learning rate of Adam")
-    seed: int = Field(0, ge=0, description="of the initial weights, the same for every context")
+    seed: int = Field(
+        0, ge=0, description="seed of the initial weights; the same for every context"
+    )
 
 
 class TwoLayerNetwork(RegressionSolver):

@@ -21,13 +21,15 @@ class GradientDescentConfig(Config):
 
     steps: int = Field(400, ge=0, description="number of gradient steps")
     step_size: float | Literal["optimal", "prompt"] = Field(
-        "optimal", description="η; optimal: 2/(λmin + λmax) of the prompt's Hessian; prompt: its η"
+        "optimal",
+        description="η, step size; optimal: 2/(λmin + λmax) of the prompt's Hessian; prompt: the η "
+        "in the prompt",
     )
     normalize: Literal["mean", "sum"] = Field(
-        "mean", description="mean: gradient with 1/N; sum: without (elsa, eqs. 35–36)"
+        "mean", description="mean: gradient with 1/N; sum: without (Hagiwara 2025, eqs. 35–36)"
     )
     start: Literal["zero", "prompt"] = added_later(
-        "zero", description="w₀; prompt: the weights that the prompt gives"
+        "zero", description="w₀, the initial weights: zero, or those in the prompt"
     )
 
 
@@ -140,7 +142,9 @@ def optimal_step(examples: Examples, scale: float) -> Tensor:
 class ConjugateGradientConfig(Config):
     """The number of steps."""
 
-    steps: int = Field(10, ge=0, description="number of steps; dim are enough in exact arithmetic")
+    steps: int = Field(
+        10, ge=0, description="number of steps; in exact arithmetic, D steps suffice"
+    )
 
 
 class ConjugateGradient(LinearSolver):

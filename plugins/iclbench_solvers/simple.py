@@ -28,7 +28,7 @@ class Averaging(LinearSolver):
 class NearestNeighboursConfig(Config):
     """The number of neighbours."""
 
-    neighbours: int = Field(3, ge=1, description="number of neighbours; all examples if fewer")
+    neighbours: int = Field(3, ge=1, description="number of neighbors; all examples if fewer")
 
 
 class NearestNeighbours(RegressionSolver):
@@ -58,7 +58,7 @@ class NearestNeighbours(RegressionSolver):
 class ConstantConfig(Config):
     """The value, which depends on the task: its mean target is the best."""
 
-    value: float = Field(description="every component of every prediction")
+    value: float = Field(description="the constant, for every component of every prediction")
 
 
 class Constant(Solver):
@@ -95,7 +95,7 @@ class Zero(Constant):
 
 
 class Uniform(Solver):
-    """Every class, or every id of a vocabulary, is equally probable."""
+    """Every class, or every token of a vocabulary, is equally probable."""
 
     name = "uniform"
     chance = True

@@ -60,7 +60,7 @@ class SklearnSolver(RegressionSolver):
 class LassoConfig(Config):
     """The penalty."""
 
-    alpha: float = Field(0.01, gt=0, description="α of ‖y − Xw‖²/2N + α‖w‖₁")
+    alpha: float = Field(0.01, gt=0, description="α, the penalty in ‖y − Xw‖²/2N + α‖w‖₁")
 
 
 class Lasso(SklearnSolver):
@@ -83,7 +83,9 @@ class Lasso(SklearnSolver):
 class TreeConfig(Config):
     """The depth."""
 
-    depth: int | None = Field(None, ge=1, description="largest depth; null: until leaves are pure")
+    depth: int | None = Field(
+        None, ge=1, description="maximum depth of the tree; null: until leaves are pure"
+    )
 
 
 class Cart(SklearnSolver):
@@ -105,8 +107,10 @@ class BoostingConfig(Config):
     """The trees."""
 
     trees: int = Field(50, ge=1, description="number of trees")
-    depth: int = Field(3, ge=1, description="largest depth of a tree")
-    learning_rate: float = Field(0.1, gt=0, description="factor on each tree's predictions")
+    depth: int = Field(3, ge=1, description="maximum depth of each tree")
+    learning_rate: float = Field(
+        0.1, gt=0, description="learning rate: factor on the predictions of each tree"
+    )
 
 
 class BoostedTrees(SklearnSolver):

@@ -150,8 +150,9 @@ class JacobiConfig(IterationsConfig):
     damping: float | None = Field(
         None,
         gt=0,
-        description="ω; null: 2/(λmin + λmax) of D⁻¹A for each prompt, which always converges; "
-        "1: the plain iteration, which needs 2D − A to be positive definite",
+        description="ω, damping factor; null: 2/(λmin + λmax) of D⁻¹A for each prompt, which "
+        "always converges; 1: the plain iteration, which converges only if 2D − A is positive "
+        "definite",
     )
 
 

@@ -11,12 +11,13 @@ _FOLDER = Path(__file__).parent
 def iclbench_suites() -> list[Entry]:
     """core, precision, smoke and papers."""
     return [
-        Entry("core", "a board of every kind of task, ten core minutes per seed",
+        Entry("core", "11 boards: regression, linear systems, classification, text; ten core "
+              "minutes per seed",
               _FOLDER / "core.toml"),
         Entry("precision", "noiseless regression and linear systems, in float32 and float64",
               _FOLDER / "precision.toml"),
-        Entry("smoke", "core at toy size, two minutes per model; not a benchmark",
+        Entry("smoke", "smoke test, not a benchmark: core at toy size, two minutes per model",
               _FOLDER / "smoke.toml"),
-        Entry("papers", "the published sizes by the published recipes, for a GPU",
+        Entry("papers", "the published sizes with the published recipes; needs a GPU",
               _FOLDER / "papers.toml"),
     ]  # fmt: skip

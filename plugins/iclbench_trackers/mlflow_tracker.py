@@ -21,9 +21,9 @@ class MLflowConfig(Config):
     """Where the runs go. Passwords and tokens come from MLflow's own variables alone."""
 
     uri: str | None = Field(
-        None, description="tracking server, or folder; default: MLFLOW_TRACKING_URI or OUT/mlflow"
+        None, description="tracking server or folder; default: MLFLOW_TRACKING_URI or OUT/mlflow"
     )
-    experiment: str = Field("iclbench", description="experiment of the runs")
+    experiment: str = Field("iclbench", description="name of the experiment in MLflow")
 
 
 class MLflow(Tracker):

@@ -17,10 +17,10 @@ from .packages import import_package
 class WandbConfig(Config):
     """Where the runs go. The key comes from wandb's own login or WANDB_API_KEY alone."""
 
-    project: str = Field("iclbench", description="project of the runs")
-    entity: str | None = Field(None, description="user or team; default: wandb's")
+    project: str = Field("iclbench", description="name of the project in W&B")
+    entity: str | None = Field(None, description="user or team in W&B; default: wandb's own")
     mode: Literal["online", "offline"] | None = Field(
-        None, description="offline writes OUT/wandb and sends nothing; default: WANDB_MODE"
+        None, description="offline: write to OUT/wandb and send nothing; default: WANDB_MODE"
     )
 
 

@@ -15,12 +15,12 @@ from .attention import LinearAttention, SoftmaxAttention
 class TransformerConfig(SequenceConfig):
     """Table D.1 of the least-squares paper: 12 layers, width 64, one head."""
 
-    heads: int = Field(1, ge=1, description="number of attention heads, which divides the width")
+    heads: int = Field(1, ge=1, description="number of attention heads; it must divide the width")
     head_width: int | None = added_later(
         None, ge=1, description="width of each head's queries, keys and values; null: width / heads"
     )
     attention: Literal["softmax", "linear"] = Field(
-        "softmax", description="softmax(QKᵀ/√d)V, or (QKᵀ/√d)V"
+        "softmax", description="softmax: softmax(QKᵀ/√d)V; linear: (QKᵀ/√d)V"
     )
     mean: bool = Field(False, description="divide linear attention by the number of positions")
 

@@ -9,12 +9,12 @@ def iclbench_tasks() -> list[Entry]:
     return [
         Entry(
             "categorical",
-            "classification by a random kernel function per context (categorical, E)",
+            "classification by a random kernel function per context (Wang et al. 2025)",
             "iclbench_categorical.anchors:Anchors",
         ),
         Entry(
             "categorical-quadrants",
-            "classification of the quadrants of the plane (categorical, F)",
+            "classification of points in the plane by their quadrant (Wang et al. 2025)",
             "iclbench_categorical.quadrants:Quadrants",
         ),
     ]

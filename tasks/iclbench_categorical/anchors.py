@@ -23,15 +23,16 @@ AT_NEAREST = 0.1
 class AnchorsConfig(CategoricalConfig):
     """The function of each context."""
 
-    anchors: int = Field(5, ge=2, description="M, anchors and categories of a context")
+    anchors: int = Field(5, ge=2, description="M, number of anchors, and of classes, in a context")
     height: float = Field(10.0, gt=0, description="λ, the factor on f")
     spread: float | None = Field(
-        None, ge=0, description="x around a random anchor with this deviation; null: x ~ N(0, I)"
+        None, ge=0, description="standard deviation of x around a random anchor; null: x ~ N(0, I)"
     )
 
     kernel: Kernel = added_later(
         "exponential",
-        description="k(r), 0.1 at the nearest other anchor; the paper's decays in ‖·‖",
+        description="kernel k(r), which is 0.1 at the nearest other anchor; the paper's is "
+        "exponential in the distance",
     )
 
     @model_validator(mode="after")

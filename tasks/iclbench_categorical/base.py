@@ -31,8 +31,10 @@ class CategoricalConfig(ClassificationConfig):
     """The context and the categories."""
 
     dim: int = Field(10, ge=1, description="d, dimension of x")
-    classes: int = Field(25, ge=2, description="C, number of categories")
-    embedding: int = Field(5, ge=1, description="d', dimension of f and of the embeddings w_c")
+    classes: int = Field(25, ge=2, description="C, number of classes")
+    embedding: int = Field(
+        5, ge=1, description="d', dimension of f and of the class embeddings w_c"
+    )
     examples: int = Field(10, ge=1, description="N, examples in a context")
 
     @property

@@ -15,8 +15,8 @@ from .base import CategoricalConfig, CategoricalTask, chosen_classes
 class QuadrantsConfig(CategoricalConfig):
     """The plane, 20 categories, 100 examples."""
 
-    dim: Literal[2] = Field(2, description="d; quadrants exist in the plane only")
-    classes: int = Field(20, ge=4, description="C, number of categories")
+    dim: Literal[2] = Field(2, description="d, dimension of x; quadrants exist only in the plane")
+    classes: int = Field(20, ge=4, description="C, number of classes")
     examples: int = Field(100, ge=1, description="N, examples in a context")
 
 

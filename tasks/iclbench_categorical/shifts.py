@@ -22,13 +22,13 @@ def label_shift(examples: int, classes: int) -> Shift:
         # −1 keeps the label that follows from the other draws.
         return {**draws, "relabelled": torch.where(chosen, labels, -1)}
 
-    return Shift(f"labels of {NOISY:.0%} of the examples drawn uniformly", change=change)
+    return Shift(f"random labels for {NOISY:.0%} of the examples", change=change)
 
 
 def input_shifts() -> dict[str, Shift]:
     """Inputs of half and of twice the size."""
     return {
-        f"inputs-{name}": Shift(f"inputs times {factor:g}", change=_times(factor))
+        f"inputs-{name}": Shift(f"inputs multiplied by {factor:g}", change=_times(factor))
         for name, factor in {"half": 0.5, "double": 2.0}.items()
     }
 

@@ -9,14 +9,17 @@ _HOME = "iclbench_function_classes"
 def iclbench_tasks() -> list[Entry]:
     """Provide the function classes."""
     return [
-        Entry("sparse-linear", "linear functions with s non-zero weights, after every prefix",
+        Entry("sparse-linear", "regression of a linear function with s non-zero weights, after "
+              "every prefix",
               f"{_HOME}.sparse:SparseLinear"),
-        Entry("quadratic", "quadratic functions Σ wᵢxᵢ²/√3, after every prefix",
+        Entry("quadratic", "regression of a quadratic function Σ wᵢxᵢ²/√3, after every prefix",
               f"{_HOME}.quadratic:Quadratic"),
-        Entry("relu-network", "two-layer ReLU networks, after every prefix",
+        Entry("relu-network", "regression of a two-layer ReLU network, after every prefix",
               f"{_HOME}.network:ReluNetwork"),
-        Entry("decision-tree", "decision trees on the signs of inputs, after every prefix",
+        Entry("decision-tree", "regression of a decision tree on the signs of inputs, after every "
+              "prefix",
               f"{_HOME}.tree:DecisionTree"),
-        Entry("linear-classification", "the sign of a linear function, after every prefix",
+        Entry("linear-classification", "classification by the sign of a linear function, after "
+              "every prefix",
               f"{_HOME}.classification:LinearClassification"),
     ]  # fmt: skip

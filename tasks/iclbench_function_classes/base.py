@@ -26,10 +26,12 @@ class FunctionConfig(PrefixConfig):
     """The sizes of a prompt, and what a stage of a training shows of it."""
 
     active_dim: int | None = Field(
-        None, ge=1, description="in training, inputs are 0 beyond this dimension; null: none is"
+        None,
+        ge=1,
+        description="number of input dimensions that are non-zero in training; null: all",
     )
     active_points: int | None = Field(
-        None, ge=1, description="in training, answers after this many count not; null: all count"
+        None, ge=1, description="number of answers that count in the training loss; null: all"
     )
 
     @model_validator(mode="after")
@@ -116,7 +118,9 @@ def scale_shifts(config: ScaledConfig) -> dict[str, Shift]:
     factors = {"third": 1 / 3, "half": 0.5, "double": 2.0, "triple": 3.0}
     return {
         f"values-{name}": Shift(
-            f"values times {factor:.3g}", {"scale": factor * config.scale}, scales_targets=True
+            f"values multiplied by {factor:.3g}",
+            {"scale": factor * config.scale},
+            scales_targets=True,
         )
         for name, factor in factors.items()
     }

@@ -16,8 +16,8 @@ from .recipes import SMOKE, paper, quick
 class NetworkConfig(ScaledConfig):
     """The sizes of a prompt, and the network's."""
 
-    examples: int = Field(100, ge=1, description="N, examples in the context")
-    hidden: int = Field(100, ge=1, description="r, hidden units")
+    examples: int = Field(100, ge=1, description="N, number of examples in the context")
+    hidden: int = Field(100, ge=1, description="r, number of hidden units")
 
 
 class ReluNetwork(FunctionTask[NetworkConfig]):

@@ -21,8 +21,9 @@ class Quadratic(FunctionTask[ScaledConfig]):
     Config = ScaledConfig
     replica_args = FunctionTask.replica_args | {"scale"}
     floor_summary = (
-        "Least squares in the squares of the inputs on the rounded prompt, solved exactly, of "
-        "least norm while k < D. With N < D that is the Bayes predictor, the posterior mean."
+        "Least squares in the squares of the inputs on the rounded prompt, solved exactly: the "
+        "minimum-norm solution for k < D. With N < D, it is the Bayes predictor: the posterior "
+        "mean."
     )
     # The squares of ±1 are constant.
     undefined_shifts = frozenset({"signs"})

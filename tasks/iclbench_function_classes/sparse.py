@@ -23,7 +23,9 @@ ROWS = 64
 class SparseConfig(ScaledConfig):
     """The sizes of a prompt, and the number of non-zero weights."""
 
-    sparsity: int = Field(3, ge=1, description="s, non-zero weights, at random coordinates")
+    sparsity: int = Field(
+        3, ge=1, description="s, number of non-zero weights, at random coordinates"
+    )
 
     @model_validator(mode="after")
     def _supports_can_be_weighed(self) -> SparseConfig:
@@ -48,9 +50,9 @@ class SparseLinear(FunctionTask[SparseConfig]):
     replica_args = FunctionTask.replica_args | {"sparsity", "scale"}
     recipes = {"smoke": SMOKE, "quick": quick(dim=6, sparsity=2), "paper": paper()}
     floor_summary = (
-        "Least squares on the support, which s + 1 examples determine, on the rounded prompt, "
-        "solved exactly. For k ≤ s, and with N ≤ s < D, it is the Bayes predictor: the "
-        "posterior mean over all supports."
+        "Least squares on the s non-zero weights, which s + 1 examples identify, solved exactly "
+        "for the rounded prompt. For k ≤ s, and with N ≤ s < D, it is the Bayes predictor: the "
+        "posterior mean over all choices of the s weights."
     )
     # On ±1, or in a subspace of few dimensions, several supports fit the same values.
     undefined_shifts = frozenset({"signs"})

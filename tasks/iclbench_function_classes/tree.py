@@ -15,8 +15,10 @@ from .recipes import SMOKE, paper, quick
 class TreeConfig(ScaledConfig):
     """The sizes of a prompt, and the tree's."""
 
-    examples: int = Field(100, ge=1, description="N, examples in the context")
-    depth: int = Field(4, ge=1, le=16, description="questions from the root to a leaf")
+    examples: int = Field(100, ge=1, description="N, number of examples in the context")
+    depth: int = Field(
+        4, ge=1, le=16, description="depth of the tree: number of decisions from the root to a leaf"
+    )
 
 
 class DecisionTree(FunctionTask[TreeConfig]):

@@ -12,7 +12,7 @@ def iclbench_tasks() -> list[Entry]:
         Entry(
             "imagenet",
             "N-way K-shot classification of images from unseen classes: emoji, Fashion-MNIST or "
-            "ImageNet (categorical, 6.2)",
+            "ImageNet (Wang et al. 2025)",
             f"{_HOME}.task:ImageNet",
         )
     ]
@@ -24,7 +24,7 @@ def iclbench_commands() -> list[Entry]:
     return [
         Entry(
             "features",
-            "Extract image features with a frozen backbone for the task imagenet.",
+            "Extract image features with a frozen backbone, for the task imagenet.",
             f"{_HOME}.command:features",
         )
     ]

@@ -36,27 +36,32 @@ class ImageNetConfig(ClassificationConfig):
 
     images: str = Field(
         "emoji",
-        description="emoji or fashion-mnist, whose features are in this package, or a folder made "
-        "by `iclbench features`, such as one of ImageNet",
+        description="emoji or fashion-mnist, whose features come with this package, or a folder "
+        "made by `iclbench features`, for example from ImageNet",
     )
     digest: str | None = Field(
         None,
         pattern="^[0-9a-f]{16}$",
-        description="of features and split; filled in, and an error if it differs",
+        description="digest of the features and the split; filled in if null; a different one is "
+        "an error",
     )
-    ways: int = Field(5, ge=2, description="N, classes in a context")
-    shots: int = Field(10, ge=1, description="K, examples of each class in a context")
+    ways: int = Field(5, ge=2, description="N, number of classes in a context")
+    shots: int = Field(10, ge=1, description="K, number of examples of each class in a context")
     test_classes: int | None = Field(
         None,
         ge=2,
-        description="most classes used in evaluation only, which are whole groups of similar ones; "
-        "null: a tenth, or 2N if that is more",
+        description="maximum number of classes held out for evaluation, in whole groups of similar "
+        "classes; null: a tenth of all, or 2N if that is more",
     )
     dim: int | None = Field(
-        None, ge=1, description="leading principal components of the training half; null: all of x"
+        None,
+        ge=1,
+        description="number of leading principal components of the training classes' features; "
+        "null: all features",
     )
     normalize: bool = Field(
-        True, description="subtract the training half's mean, and scale so that E‖x‖² = d there"
+        True,
+        description="subtract the mean over the training classes and scale to E‖x‖² = d on them",
     )
 
 

@@ -9,7 +9,7 @@ def iclbench_tasks() -> list[Entry]:
     return [
         Entry(
             "regbench",
-            "the next symbol of words of a random finite automaton (Akyürek et al. 2024)",
+            "predict the next symbol of words from a random finite automaton (Akyürek et al. 2024)",
             "iclbench_language.task:RegBench",
         )
     ]
@@ -21,7 +21,7 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry(
             "n-gram",
-            "n-grams of the words so far, backing off to shorter ones",
+            "n-gram model of the prompt so far, with back-off to shorter n-grams",
             "iclbench_language.ngram:NGram",
         )
     ]

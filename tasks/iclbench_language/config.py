@@ -15,27 +15,33 @@ MOST_STATES = 100
 class RegBenchConfig(TaskConfig):
     """The sizes of RegBench (Akyürek et al. 2024) by default, except `fixed` and `length`."""
 
-    symbols: int = Field(18, ge=2, le=200, description="symbols of all automata together")
-    min_states: int = Field(4, ge=2, description="fewest states of an automaton when it is drawn")
-    max_states: int = Field(12, le=MOST_STATES, description="most states of an automaton")
-    max_edges: int = Field(3, ge=1, le=6, description="most edges of a state")
+    symbols: int = Field(18, ge=2, le=200, description="total number of symbols of all automata")
+    min_states: int = Field(
+        4, ge=2, description="minimum number of states of an automaton when it is drawn"
+    )
+    max_states: int = Field(
+        12, le=MOST_STATES, description="maximum number of states of an automaton"
+    )
+    max_edges: int = Field(3, ge=1, le=6, description="maximum number of edges of a state")
     automata: int = Field(5000, ge=1, description="number of training automata")
     evaluation_automata: int = Field(
         500, ge=1, description="number of evaluation automata, none of them a training automaton"
     )
     fixed: bool = Field(
         False,
-        description="train in epochs on one prompt of each automaton, as RegBench does; "
-        "otherwise on fresh words",
+        description="train in epochs on one prompt per automaton, as RegBench does; otherwise on "
+        "fresh words",
     )
-    min_words: int = Field(10, ge=2, description="fewest words of a prompt")
-    max_words: int = Field(19, description="most words of a prompt")
-    word_length: int = Field(49, ge=1, description="longest word; lengths are uniform from 1 to it")
+    min_words: int = Field(10, ge=2, description="minimum number of words in a prompt")
+    max_words: int = Field(19, description="maximum number of words in a prompt")
+    word_length: int = Field(
+        49, ge=1, description="maximum length of a word, in symbols; lengths are uniform from 1"
+    )
     length: int | None = Field(
         64,
         ge=2,
-        description="T, ids that a model sees; longer prompts are cut; null: as many as the "
-        "longest prompt has, as in RegBench",
+        description="T, number of tokens that a model sees; longer prompts are cut; null: the "
+        "length of the longest possible prompt, as in RegBench",
     )
 
     @model_validator(mode="after")

@@ -20,7 +20,9 @@ AT_ONCE = 2**23
 class NGramConfig(Config):
     """The order."""
 
-    order: int = Field(3, ge=1, le=16, description="N: the last N − 1 symbols are the context")
+    order: int = Field(
+        3, ge=1, le=16, description="N: the next symbol is predicted from the last N − 1"
+    )
 
 
 class NGram(Solver):

@@ -12,10 +12,10 @@ def language_shifts(c: RegBenchConfig) -> dict[str, Shift]:
     shifts = {}
     more = {"min_states": c.max_states + 1, "max_states": min(2 * c.max_states, MOST_STATES)}
     if c.max_states < MOST_STATES:
-        summary = f"automata of {more['min_states']}–{more['max_states']} states"
+        summary = f"automata with {more['min_states']}–{more['max_states']} states"
         shifts["more-states"] = Shift(summary, more)
     if c.max_edges < min(c.min_states, c.symbols) - 1 and c.max_edges < 6:
-        summary = f"up to {c.max_edges + 1} edges of a state"
+        summary = f"up to {c.max_edges + 1} edges per state"
         shifts["more-edges"] = Shift(summary, {"max_edges": c.max_edges + 1})
     return shifts | _lengths(c)
 

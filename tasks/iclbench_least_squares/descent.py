@@ -56,9 +56,11 @@ class DescentConfig(LeastSquaresConfig):
     """The problems, their features, and the step size."""
 
     features: Features = Field(
-        0, description="k: 0 none, 1 yx and xxᵀ of each example, 2 their sums over the examples"
+        0,
+        description="features in the prompt: 0, none; 1, yx and xxᵀ of each example; 2, their sums "
+        "over the examples",
     )
-    step_size: float = Field(0.5, gt=0, description="η of w ← w − η gradient")
+    step_size: float = Field(0.5, gt=0, description="η, step size of w ← w − η · gradient")
 
 
 ConfigT = TypeVar("ConfigT", bound=DescentConfig)

@@ -21,7 +21,9 @@ class FeaturesConfig(LeastSquaresConfig):
     """The features in the tokens."""
 
     features: Features = Field(
-        1, description="k: 0 none, 1 yx and xxᵀ of each example, 2 their sums over the examples"
+        1,
+        description="features in the prompt: 0, none; 1, yx and xxᵀ of each example; 2, their sums "
+        "over the examples",
     )
 
 

@@ -27,11 +27,12 @@ class FixedConfig(LeastSquaresConfig):
     """The distribution of the problems, the target and the loss."""
 
     target: Literal["query", "weights"] = Field(
-        "query", description="predict the query's value, or the weights w*"
+        "query", description="what to predict: the value of the query, or the weights w*"
     )
     loss: Literal["mean", "log"] = added_later(
         "mean",
-        description="of training: squared error, or its logarithm, which weighs all digits equally",
+        description="training loss: the squared error, or its logarithm, which weighs all orders "
+        "of magnitude equally",
     )
 
 

@@ -33,7 +33,9 @@ MOST_SHOWN = 20
 class GradientConfig(DescentConfig):
     """The number of steps taken with the predictions."""
 
-    iterates: int = Field(200, ge=1, description="T, steps taken with the predictions")
+    iterates: int = Field(
+        200, ge=1, description="T, number of gradient steps taken with the predictions"
+    )
 
 
 class Gradient(DescentTask[GradientConfig]):
@@ -56,8 +58,8 @@ class Gradient(DescentTask[GradientConfig]):
     floor_name = "exact gradient"
     floor_summary = (
         "No floor, but a target: T steps with the gradient computed in the run's dtype. A "
-        "prediction that points to w* more directly can pass it. Of `gradient_error`, it has the "
-        "attainable error."
+        "prediction that points to w* more directly can pass it. For `gradient_error`, the floor "
+        "is the attainable error."
     )
 
     @property

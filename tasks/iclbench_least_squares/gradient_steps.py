@@ -14,7 +14,7 @@ from .descent import Descent, DescentConfig, DescentTask, exact_gradient
 class StepsConfig(DescentConfig):
     """The number of steps."""
 
-    steps: int = Field(4, ge=1, description="k, gradient steps from w₀")
+    steps: int = Field(4, ge=1, description="k, number of gradient steps from w₀")
 
 
 class GradientSteps(DescentTask[StepsConfig]):

@@ -32,9 +32,9 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
     Config = LeastSquaresConfig
     errors = {"squared_error": "squared", "prefix_error": "squared"}
     floor_summary = (
-        "Least squares on each prefix of the rounded prompt, solved exactly, of least norm while "
-        "k < D; D examples determine the answer. With noise, or with N < D, it is the Bayes "
-        "predictor: the posterior mean of w* ~ N(0, I)."
+        "Least squares on each prefix of the rounded prompt, solved exactly: the minimum-norm "
+        "solution for k < D; from k = D on, the examples determine the answer. With noise, or with "
+        "N < D, it is the Bayes predictor: the posterior mean of w* ~ N(0, I)."
     )
 
     @property

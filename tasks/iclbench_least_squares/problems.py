@@ -15,16 +15,18 @@ from iclbench import Draws, Random, TaskConfig, added_later
 class LeastSquaresConfig(TaskConfig):
     """The distribution of the problems (Liu et al., D.3), with two additions."""
 
-    dim: int = Field(5, ge=1, description="D, the inputs' dimension")
-    examples: int = Field(20, ge=1, description="N, examples in the context")
+    dim: int = Field(5, ge=1, description="D, dimension of the inputs")
+    examples: int = Field(20, ge=1, description="N, number of examples in the context")
     noise: float = Field(0.0, ge=0, description="standard deviation of the noise on y")
     condition_number: float | None = Field(
-        None, ge=1, description="of every prompt's design matrix; null leaves it Gaussian"
+        None,
+        ge=1,
+        description="condition number of each prompt's design matrix; null: Gaussian matrix",
     )
     normalized: bool = added_later(
         False,
-        description="noisy values, and w*, times √(D/(D + σ²)): they are as large as without noise "
-        "(Garg et al. 2022)",
+        description="scale the noisy values and w* by √(D/(D + σ²)), so that values are as large "
+        "as without noise (Garg et al. 2022)",
     )
 
     @model_validator(mode="after")

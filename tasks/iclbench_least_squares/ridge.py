@@ -1,4 +1,4 @@
-"""The task `ridge`: what ridge regression on examples predicts for a new input (Hagiwara, 3.1)."""
+"""The task `ridge`: what ridge regression predicts for a new input (Hagiwara, 3.1)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ class RidgeConfig(LeastSquaresConfig):
     # Its square is the default λ: the estimate is then the posterior mean under w* ~ N(0, I).
     noise: float = Field(0.5, ge=0, description="standard deviation of the noise on y")
     ridge: Penalty | tuple[Penalty, Penalty] = Field(
-        0.25, description="λ; [low, high] draws it log-uniformly for each prompt"
+        0.25, description="λ, the penalty; [low, high]: drawn log-uniformly for each prompt"
     )
     step: Annotated[float, Field(gt=0)] | Literal["optimal"] = Field(
-        "optimal", description="η in the prompt; optimal: 2/(λmin + λmax) of XᵀX + λI"
+        "optimal",
+        description="η, the step size in the prompt; optimal: 2/(λmin + λmax) of XᵀX + λI",
     )
 
     @model_validator(mode="after")
@@ -62,8 +63,8 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
     replica_args = LeastSquaresTask.replica_args | {"ridge", "step"}
     errors = {"squared_error": "squared", "clean_error": "squared"}
     floor_summary = (
-        "The ridge estimate of the rounded prompt, solved exactly. The row's `clean_error` is that "
-        "of this estimate; with λ = σ² it is the Bayes predictor's."
+        "The ridge estimate of the rounded prompt, solved exactly. For `clean_error`, the floor is "
+        "the error of this estimate; with λ = σ² it is that of the Bayes predictor."
     )
 
     @property

@@ -23,7 +23,7 @@ def regression_shifts(config: LeastSquaresConfig) -> dict[str, Shift]:
     if config.examples < config.dim:
         # From N = D on the examples span the space, and no query is orthogonal to all.
         shifts["orthogonal"] = Shift(
-            "a query orthogonal to all examples, of its own norm", change=_orthogonal
+            "a query orthogonal to all examples, with its norm kept", change=_orthogonal
         )
     if config.condition_number is not None:
         # Other inputs would not have the condition number.
@@ -36,12 +36,12 @@ def _by_arguments(config: LeastSquaresConfig) -> dict[str, Shift]:
     """Shifts that only set arguments of the task: noise, conditioning, the number of examples."""
     shifts = {}
     if config.noise != 1.0:
-        shifts["noisy"] = Shift("values with noise of deviation 1", {"noise": 1.0})
+        shifts["noisy"] = Shift("noise with standard deviation 1 on the values", {"noise": 1.0})
     if config.examples >= config.dim > 1:
         for power in (1, 2, 3):
             if config.condition_number != 10.0**power:
                 shifts[f"condition-{10**power}"] = Shift(
-                    f"designs with the condition number {10**power}",
+                    f"design matrices with condition number {10**power}",
                     {"condition_number": 10.0**power},
                 )
     fewer, more = max(1, config.examples // 2), 2 * config.examples

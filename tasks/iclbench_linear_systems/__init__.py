@@ -9,7 +9,7 @@ def iclbench_tasks() -> list[Entry]:
     return [
         Entry(
             "linear-system",
-            "symmetric positive definite systems Ax = b of one or several sizes",
+            "solve symmetric positive definite systems Ax = b of one or several sizes",
             "iclbench_linear_systems.task:LinearSystems",
         )
     ]

@@ -38,18 +38,26 @@ def parse_sizes(value: Any) -> Any:
 class LinearSystemConfig(TaskConfig):
     """Sizes, spectrum, and the training distribution."""
 
-    sizes: Sizes = Field((9,), description="N in training: a number, a list, or a range as 2-9")
-    evaluate: Sizes | None = Field(None, description="N in evaluation; null: `sizes`")
+    sizes: Sizes = Field(
+        (9,), description="sizes N in training: a number, a list, or a range such as 2-9"
+    )
+    evaluate: Sizes | None = Field(None, description="sizes N in evaluation; null: `sizes`")
     # κ above 1e12 would leave the solution few digits even in float64.
     condition_number: float = Field(
-        10.0, ge=1, le=1e12, description="κ; eigenvalues lie in [1/κ, 1]"
+        10.0, ge=1, le=1e12, description="κ, condition number; the eigenvalues lie in [1/κ, 1]"
     )
-    spectrum: Spectrum = Field("log-uniform", description="eigenvalues between the extremes")
+    spectrum: Spectrum = Field(
+        "log-uniform", description="distribution of the eigenvalues between the extremes"
+    )
     scale: float = Field(1.0, ge=1e-6, le=1e6, description="factor on A and b")
-    start: Literal["zero", "normal"] = Field("zero", description="x₀: 0, or N(0, I)")
-    mixed: bool = Field(False, description="mix sizes within a training batch")
+    start: Literal["zero", "normal"] = Field(
+        "zero", description="starting point x₀: 0, or drawn from N(0, I)"
+    )
+    mixed: bool = Field(False, description="whether to mix sizes within a training batch")
     loss: Literal["mean", "log"] = Field(
-        "mean", description="‖x̂ − x‖²/N, or its logarithm, which weighs relative changes equally"
+        "mean",
+        description="training loss: ‖x̂ − x‖²/N, or its logarithm, which weighs all orders of "
+        "magnitude equally",
     )
 
     @field_validator("sizes", "evaluate", mode="before")

@@ -13,7 +13,7 @@ from .spectra import Spectrum
 def system_shifts(config: LinearSystemConfig) -> dict[str, Shift]:
     """The shifts that are defined for a configuration, by name."""
     shifts = {
-        f"spectrum-{spectrum}": Shift(f"eigenvalues {spectrum}", {"spectrum": spectrum})
+        f"spectrum-{spectrum}": Shift(f"{spectrum} eigenvalues", {"spectrum": spectrum})
         for spectrum in get_args(Spectrum)
         if spectrum != config.spectrum
     }
@@ -27,7 +27,7 @@ def system_shifts(config: LinearSystemConfig) -> dict[str, Shift]:
     for name, factor in {"half": 0.5, "double": 2.0}.items():
         if 1e-6 <= factor * config.scale <= 1e6:
             shifts[f"scale-{name}"] = Shift(
-                f"A and b times {factor:g}", {"scale": factor * config.scale}
+                f"A and b multiplied by {factor:g}", {"scale": factor * config.scale}
             )
     largest = max(config.evaluate or config.sizes)
     sizes = {"size-half": max(2, largest // 2), "size-double": 2 * largest}

@@ -9,7 +9,7 @@ def iclbench_tasks() -> list[Entry]:
     return [
         Entry(
             "ode-operator",
-            "solve a linear differential equation that only examples show (Liu et al. 2025)",
+            "solve a linear differential equation that is given only by examples (Liu et al. 2025)",
             "iclbench_odes.task:OdeOperator",
         )
     ]

@@ -23,13 +23,19 @@ def ode_shifts(c: OdeConfig) -> dict[str, Shift]:
     for name, factor in {"rougher": 0.5, "smoother": 2.0}.items():
         length = factor * c.gp_length
         if LENGTHS[0] <= length <= LENGTHS[1]:
-            shifts[name] = Shift(f"c of length ℓ = {length:g}", {"gp_length": length})
+            shifts[name] = Shift(
+                f"c with squared length scale ℓ = {length:g}", {"gp_length": length}
+            )
     for name, factor in {"half": 0.5, "double": 2.0}.items():
         if 0 < factor * c.scale <= LARGEST_SCALE:
             arguments = {"scale": factor * c.scale}
-            shifts[f"coefficients-{name}"] = Shift(f"scale s = {factor * c.scale:g}", arguments)
+            shifts[f"coefficients-{name}"] = Shift(
+                f"coefficients of scale s = {factor * c.scale:g}", arguments
+            )
     if 0 < 2.0 * c.u0_scale <= 10:
         shifts["starts-double"] = Shift(
-            f"u(0) up to {2.0 * c.u0_scale:g}", {"u0_scale": 2.0 * c.u0_scale}, scales_targets=True
+            f"initial values u(0) up to ±{2.0 * c.u0_scale:g}",
+            {"u0_scale": 2.0 * c.u0_scale},
+            scales_targets=True,
         )
     return dict(sorted(shifts.items()))

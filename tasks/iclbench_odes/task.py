@@ -50,8 +50,8 @@ class OdeOperator(Task[OdeConfig]):
     floor_name = "true operator"
     floor_summary = (
         "The true equation and t*, applied to the query as the prompt shows it: to the mean of c "
-        "given its rounded values. That is the Bayes predictor who knows the equation where u(t*) "
-        "is linear in c (`forced`, `second-order`), and nearly so elsewhere."
+        "given its rounded values. Where u(t*) is linear in c (`forced`, `second-order`), this is "
+        "the Bayes predictor given the equation; elsewhere nearly so."
     )
 
     @property

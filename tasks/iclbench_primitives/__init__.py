@@ -9,10 +9,11 @@ _HOME = "iclbench_primitives.tasks"
 def iclbench_tasks() -> list[Entry]:
     """read, affine, multiply and square."""
     return [
-        Entry("read", "copy row i of a sequence to row j (least_squares, eq. 5)", f"{_HOME}:Read"),
-        Entry("affine", "a linear function of every row (least_squares, eq. 6)",
+        Entry("read", "copy row i of a sequence to row j (Liu et al. 2025)", f"{_HOME}:Read"),
+        Entry("affine", "a fixed linear function of each row of a sequence (Liu et al. 2025)",
               f"{_HOME}:Affine"),
-        Entry("multiply", "element-wise product of each row's halves (least_squares, eq. 7)",
+        Entry("multiply", "element-wise product of the halves of each row (Liu et al. 2025)",
               f"{_HOME}:Multiply"),
-        Entry("square", "the square of every entry (least_squares, eq. 8)", f"{_HOME}:Square"),
+        Entry("square", "the square of every entry of a sequence (Liu et al. 2025)",
+              f"{_HOME}:Square"),
     ]  # fmt: skip

@@ -27,8 +27,8 @@ from iclbench import (
 class PrimitiveConfig(TaskConfig):
     """The size of the sequence (Liu et al., D.2.3)."""
 
-    dim: int = Field(20, ge=1, description="D, the width of a row")
-    length: int = Field(40, ge=1, description="N, rows of the sequence")
+    dim: int = Field(20, ge=1, description="D, width of a row")
+    length: int = Field(40, ge=1, description="N, number of rows of the sequence")
 
 
 PAPER = Recipe(

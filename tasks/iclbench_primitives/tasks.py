@@ -21,10 +21,10 @@ from .base import Primitive, PrimitiveConfig
 class ReadConfig(PrimitiveConfig):
     """The rows that may be drawn."""
 
-    length: int = Field(40, ge=2, description="N, rows of the sequence")
+    length: int = Field(40, ge=2, description="N, number of rows of the sequence")
     order: Literal["forward", "any"] = Field(
         "forward",
-        description="i < j, for causal models; any: i ≠ j, as in the paper",
+        description="forward: i < j, for causal models; any: i ≠ j, as in the paper",
     )
 
 
@@ -34,7 +34,9 @@ class Read(Primitive[ReadConfig]):
     name = "read"
     version = 1
     Config = ReadConfig
-    floor_summary = "The rows themselves, which are exact; digits end at those of the dtype."
+    floor_summary = (
+        "The rows themselves, which are exact, so the error is the smallest that counts."
+    )
 
     @property
     def outputs(self) -> int:

@@ -1,4 +1,4 @@
-"""Recall in context: multi-query associative recall (zoology) and the six tasks of MAD."""
+"""Recall in context: MQAR (Arora et al. 2023) and the six tasks of MAD (Poli et al. 2024)."""
 
 from iclbench import Entry, hookimpl
 
@@ -9,21 +9,27 @@ _HOME = "iclbench_recall"
 def iclbench_tasks() -> list[Entry]:
     """mqar, mqar-continuous, and MAD's six."""
     return [
-        Entry("mqar", "values of the keys that are asked, from pairs of ids (zoology)",
+        Entry("mqar", "multi-query associative recall: the value of each repeated key (Arora et "
+              "al. 2023)",
               f"{_HOME}.mqar:MQAR"),
-        Entry("mqar-continuous", "mqar with vectors as keys and values (zoology)",
+        Entry("mqar-continuous", "multi-query associative recall with vectors as keys and values "
+              "(Arora et al. 2023)",
               f"{_HOME}.continuous:ContinuousMQAR"),
-        Entry("in-context-recall", "values of repeated keys (MAD)",
+        Entry("in-context-recall", "associative recall: the value of each repeated key (Poli et "
+              "al. 2024)",
               f"{_HOME}.recall:InContextRecall"),
-        Entry("noisy-recall", "values of repeated keys among noise (MAD)",
+        Entry("noisy-recall", "associative recall with noise tokens between the pairs (Poli et al. "
+              "2024)",
               f"{_HOME}.recall:NoisyRecall"),
-        Entry("fuzzy-recall", "values of repeated keys of one to three ids (MAD)",
+        Entry("fuzzy-recall", "recall of keys and values of one to three tokens (Poli et al. 2024)",
               f"{_HOME}.fuzzy:FuzzyRecall"),
-        Entry("selective-copying", "the ids among blanks, in order (MAD)",
+        Entry("selective-copying", "copy the tokens among blanks, in order (Poli et al. 2024)",
               f"{_HOME}.copying:SelectiveCopying"),
-        Entry("compression", "every id of a sequence from its last state (MAD)",
+        Entry("compression", "decode all tokens of a sequence from the model's last state (Poli et "
+              "al. 2024)",
               f"{_HOME}.compression:Compression"),
-        Entry("memorization", "values of a fixed map that no prompt shows (MAD)",
+        Entry("memorization", "recall of a fixed key–value map learned in training (Poli et al. "
+              "2024)",
               f"{_HOME}.memorization:Memorization"),
     ]  # fmt: skip
 
@@ -32,9 +38,10 @@ def iclbench_tasks() -> list[Entry]:
 def iclbench_architectures() -> list[Entry]:
     """Solvers that read the prompt's ids."""
     return [
-        Entry("lookup", "the id that followed the same ids before", f"{_HOME}.solvers:Lookup"),
-        Entry("context-guess", "any value of the context with equal probability (mqar)",
+        Entry("lookup", "copies the token that followed the same context earlier",
+              f"{_HOME}.solvers:Lookup"),
+        Entry("context-guess", "guesses among the values in the context, with equal probability",
               f"{_HOME}.solvers:ContextGuess"),
-        Entry("copy-unblanked", "the ids that are not blank, in order (selective-copying)",
+        Entry("copy-unblanked", "exact solver of selective-copying",
               f"{_HOME}.solvers:CopyUnblanked"),
     ]  # fmt: skip

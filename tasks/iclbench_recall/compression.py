@@ -14,15 +14,19 @@ from .recipes import MAD_PAPER, MAD_QUICK, MAD_SMOKE
 class CompressionConfig(PooledConfig):
     """The ids to compress."""
 
-    vocabulary: int = Field(16, ge=3, description="V, number of ids, with the marker")
-    length: int = Field(32, ge=3, description="T, ids of a prompt, the marker included")
+    vocabulary: int = Field(
+        16, ge=3, description="V, number of tokens in the vocabulary, including the marker"
+    )
+    length: int = Field(
+        32, ge=3, description="T, number of tokens in a prompt, including the marker"
+    )
 
 
 class Compression(RecallTask[CompressionConfig]):
-    """T − 1 random ids and a marker, id V − 1; all ids are asked of the marker's state.
+    """T − 1 random tokens and a marker, id V − 1; all tokens are decoded from the marker's state.
 
     The model decodes that one state, as in the source: see `Signature.reads_one_state`. The
-    source also scores the marker itself, which no model misses; it is not asked here.
+    source also scores the marker itself, which no model misses; it is not scored here.
     """
 
     name = "compression"

@@ -1,4 +1,4 @@
-"""The task `mqar-continuous`: associative recall of vectors (zoology)."""
+"""The task `mqar-continuous`: associative recall of vectors (Arora et al. 2023)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ from .recipes import CONTINUOUS_QUICK, MQAR_SMOKE
 class ContinuousConfig(PooledConfig):
     """The vectors, and the pairs."""
 
-    vocabulary: int = Field(8192, ge=4, description="V, number of vectors; keys are the first half")
-    dim: int = Field(64, ge=1, description="d, dimension of a key's and of a value's vector")
-    pairs: int = Field(8, ge=1, description="n, pairs of a key and a value")
-    passes: int = Field(1, ge=1, description="how often the pairs are shown, each time in an order")
+    vocabulary: int = Field(
+        8192, ge=4, description="V, number of vectors; the first half are keys, the others values"
+    )
+    dim: int = Field(64, ge=1, description="d, dimension of each key and value vector")
+    pairs: int = Field(8, ge=1, description="n, number of key–value pairs")
+    passes: int = Field(
+        1, ge=1, description="how often the pairs are shown, each time in a new order"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> ContinuousConfig:
@@ -35,8 +39,8 @@ class ContinuousConfig(PooledConfig):
 class ContinuousMQAR(RecallTask[ContinuousConfig]):
     """Tokens (key vector; value vector), then every key again with a value of 0, in another order.
 
-    The number of the key's value is asked, among all V/2 values. The vectors are drawn once, from
-    `task_seed`: N(0, 1/d), so that their norm is about 1.
+    The model predicts the number of the key's value, among all V/2 values. The vectors are drawn
+    once, from `task_seed`: N(0, 1/d), so that their norm is about 1.
     """
 
     name = "mqar-continuous"

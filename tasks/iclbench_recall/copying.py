@@ -14,9 +14,13 @@ from .recipes import MAD_PAPER, MAD_QUICK, MAD_SMOKE
 class CopyingConfig(PooledConfig):
     """The ids to copy, and the blanks."""
 
-    vocabulary: int = Field(16, ge=3, description="V, number of ids, with a blank and a copy id")
-    length: int = Field(256, ge=4, description="T, ids of a prompt")
-    tokens: int = Field(16, ge=1, description="n, ids to copy")
+    vocabulary: int = Field(
+        16,
+        ge=3,
+        description="V, number of tokens in the vocabulary, including the blank and the copy token",
+    )
+    length: int = Field(256, ge=4, description="T, number of tokens in a prompt")
+    tokens: int = Field(16, ge=1, description="n, number of tokens to copy")
 
     @property
     def blanks(self) -> int:
@@ -34,10 +38,10 @@ class CopyingConfig(PooledConfig):
 
 
 class SelectiveCopying(RecallTask[CopyingConfig]):
-    """n ids among blanks, the copy id, then n blanks, where the ids are asked in order.
+    """n tokens among blanks, the copy token, then n blanks, where they are predicted in order.
 
-    Every blank stands before a random one of the n ids, so none follows the last, as in the source.
-    The blank is id V − 2, the copy id V − 1.
+    Every blank stands before a random one of the n tokens, so none follows the last, as in the
+    source. The blank has id V − 2, the copy token id V − 1.
     """
 
     name = "selective-copying"

@@ -17,9 +17,11 @@ from .recipes import MAD_PAPER, MAD_QUICK, MAD_SMOKE
 class FuzzyConfig(PooledConfig):
     """The ids of keys and values, and the length."""
 
-    vocabulary: int = Field(16, ge=3, description="V, number of ids, with one that pads")
-    length: int = Field(128, ge=4, description="T, ids that a model sees")
-    most: int = Field(3, ge=1, description="largest number of ids of a key, and of a value")
+    vocabulary: int = Field(
+        16, ge=3, description="V, number of tokens in the vocabulary, including the padding token"
+    )
+    length: int = Field(128, ge=4, description="T, number of tokens that a model sees")
+    most: int = Field(3, ge=1, description="largest number of tokens in a key, and in a value")
 
     @property
     def keys(self) -> int:
@@ -59,11 +61,11 @@ class Parts(NamedTuple):
 
 
 class FuzzyRecall(RecallTask[FuzzyConfig]):
-    """Pairs of a key and a value of one to three different ids each; the values of repeats asked.
+    """Pairs of a key and a value, each of one to three different tokens; predict repeated values.
 
     A sequence maps keys to values. It ends with the probe, a key that occurred, and is padded on
-    the left, with id V − 1. In evaluation all keys have three ids. Training asks for every next id,
-    as the source's does. The source leaves a few probes unanswerable; here every one occurred.
+    the left, with id V − 1. In evaluation all keys have three tokens. Training predicts every next
+    token, as in the source. The source leaves a few probes unanswerable; here every one occurred.
     """
 
     name = "fuzzy-recall"

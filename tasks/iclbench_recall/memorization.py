@@ -15,12 +15,14 @@ from .recipes import MAD_QUICK, MAD_SMOKE, MEMORIZATION_PAPER
 class MemorizationConfig(PooledConfig):
     """The map, and the keys of a prompt."""
 
-    vocabulary: int = Field(256, ge=3, description="V, number of ids, with the insert id")
-    length: int = Field(32, ge=2, multiple_of=2, description="T, ids of a prompt")
+    vocabulary: int = Field(
+        256, ge=3, description="V, number of tokens in the vocabulary, including the insert token"
+    )
+    length: int = Field(32, ge=2, multiple_of=2, description="T, number of tokens in a prompt")
 
 
 class Memorization(RecallTask[MemorizationConfig]):
-    """Pairs (k, insert); at insert, id V − 1, the value of k is asked.
+    """Pairs (k, insert); predict the value of k at each insert token, id V − 1.
 
     The map from keys to different values is drawn once, from `task_seed`. No prompt shows it.
     """

@@ -15,15 +15,22 @@ from .recipes import MQAR_PAPER, MQAR_QUICK, MQAR_SMOKE
 class MQARConfig(PooledConfig):
     """The pairs, and where they are asked."""
 
-    vocabulary: int = Field(8192, ge=8, description="V, number of ids; keys are the lower half")
-    length: int = Field(64, ge=4, multiple_of=2, description="T, ids of a prompt")
-    pairs: int = Field(4, ge=1, description="n, pairs of a key and a value")
+    vocabulary: int = Field(
+        8192,
+        ge=8,
+        description="V, number of tokens in the vocabulary; keys are from its lower half",
+    )
+    length: int = Field(64, ge=4, multiple_of=2, description="T, number of tokens in a prompt")
+    pairs: int = Field(4, ge=1, description="n, number of key–value pairs")
     passes: int = Field(1, ge=1, description="how often the pairs are shown")
     power: float = Field(
-        0.01, gt=0, description="a: slot j after the pairs is asked with weight (j + 1)^(a − 1)"
+        0.01,
+        gt=0,
+        description="a: slot j after the pairs holds a query with weight (j + 1)^(a − 1)",
     )
     random_filler: bool = Field(
-        True, description="ids that are not pairs or queries are random; false: 0"
+        True,
+        description="whether the tokens between pairs and queries are random; false: they are 0",
     )
 
     @property
@@ -47,7 +54,7 @@ class MQARConfig(PooledConfig):
 
 
 class MQAR(RecallTask[MQARConfig]):
-    """k₁ v₁ k₂ v₂ …, then queries: every key once more, and its value is asked there.
+    """k₁ v₁ k₂ v₂ …, then queries: every key once more; predict its value there.
 
     Keys are different ids in 1 … V/2 − 1, values different ids in V/2 … V − 1. After the pairs, a
     query stands at an even offset: n slots are drawn without replacement, slot j with weight
@@ -83,7 +90,7 @@ class MQAR(RecallTask[MQARConfig]):
         """More pairs in longer prompts: twice and four times as many."""
         c = self.config
         return {
-            f"pairs-{k}x": Shift(f"{k} times the pairs and the length", {
+            f"pairs-{k}x": Shift(f"{k} times as many pairs and as long a prompt", {
                 "pairs": k * c.pairs, "length": k * c.length,
             })
             for k in (2, 4)

@@ -15,12 +15,17 @@ from .recipes import MAD_PAPER, MAD_QUICK, MAD_SMOKE
 class RecallConfig(PooledConfig):
     """The ids of keys and values, and the length."""
 
-    vocabulary: int = Field(16, ge=2, description="V, number of ids, those of noise included")
-    length: int = Field(
-        128, ge=4, multiple_of=2, description="T, ids of a sequence; a model sees all but the last"
+    vocabulary: int = Field(
+        16, ge=2, description="V, number of tokens in the vocabulary, including noise tokens"
     )
-    noise: float = Field(0.0, ge=0, lt=1, description="f, share of the pairs that are noise")
-    noise_ids: int = Field(0, ge=0, description="number of ids of noise")
+    length: int = Field(
+        128,
+        ge=4,
+        multiple_of=2,
+        description="T, number of tokens in a sequence; a model sees all but the last",
+    )
+    noise: float = Field(0.0, ge=0, lt=1, description="f, probability that a pair is noise")
+    noise_ids: int = Field(0, ge=0, description="number of noise tokens in the vocabulary")
 
     @property
     def plain_ids(self) -> int:
@@ -42,17 +47,19 @@ class RecallConfig(PooledConfig):
 class NoisyConfig(RecallConfig):
     """A fifth of the pairs is noise of 16 ids."""
 
-    vocabulary: int = Field(32, ge=2, description="V, number of ids, those of noise included")
-    noise: float = Field(0.2, ge=0, lt=1, description="f, share of the pairs that are noise")
-    noise_ids: int = Field(16, ge=0, description="number of ids of noise")
+    vocabulary: int = Field(
+        32, ge=2, description="V, number of tokens in the vocabulary, including noise tokens"
+    )
+    noise: float = Field(0.2, ge=0, lt=1, description="f, probability that a pair is noise")
+    noise_ids: int = Field(16, ge=0, description="number of noise tokens in the vocabulary")
 
 
 class InContextRecall(RecallTask[RecallConfig]):
     """Pairs (k, v) with a map from keys to values that a sequence draws; keys repeat.
 
-    The value of a key that occurred before is asked at the key. The last key always has occurred.
-    Training asks for every next id, as the source's does. Keys are the lower half of the plain
-    ids, values the upper; with noise, a pair is two random ids of noise with probability f.
+    At each key that occurred before, the model predicts its value. The last key is always one.
+    Training predicts every next token, as in the source. Keys are the lower half of the tokens
+    without noise, values the upper; with probability f, a pair is two random noise tokens.
     """
 
     name = "in-context-recall"
@@ -120,7 +127,7 @@ class InContextRecall(RecallTask[RecallConfig]):
 
 
 class NoisyRecall(InContextRecall):
-    """The same with ids of noise between the pairs."""
+    """In-context recall with noise tokens between the pairs."""
 
     name = "noisy-recall"
     Config = NoisyConfig

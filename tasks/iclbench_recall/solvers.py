@@ -28,16 +28,16 @@ class TextSolver(Solver):
 class LookupConfig(Config):
     """How much must agree, and how sure the answer is."""
 
-    ids: int = Field(1, ge=1, description="largest number of ids that an earlier place must share")
+    ids: int = Field(1, ge=1, description="maximum number of preceding tokens that are compared")
     smoothing: float = Field(
-        0.01, gt=0, le=1, description="weight of the uniform distribution over all ids"
+        0.01, gt=0, le=1, description="weight of the uniform distribution over all tokens"
     )
 
 
 class Lookup(TextSolver):
-    """The id after the first earlier place with the longest common suffix, of at most `ids`.
+    """The token after the first earlier position with the longest common suffix, up to `ids` long.
 
-    With ids=1 it is the id that followed the present one first: exact for `mqar`,
+    With ids=1 it is the token that first followed the current one: exact for `mqar`,
     `in-context-recall` and `noisy-recall`. With ids=6 it is exact for `fuzzy-recall`.
     """
 
@@ -112,7 +112,7 @@ class _GuessModule(nn.Module):
 
 
 class CopyUnblanked(TextSolver):
-    """The i-th read-out gets the i-th id below V − 2, the blank: exact for `selective-copying`."""
+    """The i-th read-out gets the i-th token that can be copied, whose id is below V − 2."""
 
     name = "copy-unblanked"
 

@@ -9,7 +9,7 @@ _HOME = "iclbench_state_tracking"
 def iclbench_tasks() -> list[Entry]:
     """word-problem."""
     return [
-        Entry("word-problem", "products of group elements at every position: parity, Z60, A5, S5",
+        Entry("word-problem", "running products in a finite group: parity, Z60, A5, S5",
               f"{_HOME}.task:WordProblem"),
     ]  # fmt: skip
 
@@ -18,6 +18,6 @@ def iclbench_tasks() -> list[Entry]:
 def iclbench_architectures() -> list[Entry]:
     """group-product."""
     return [
-        Entry("group-product", "multiplies the elements of a word problem exactly",
+        Entry("group-product", "exact solver of word-problem: multiplies the group elements",
               f"{_HOME}.solver:GroupProduct"),
     ]  # fmt: skip

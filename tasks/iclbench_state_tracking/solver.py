@@ -18,7 +18,7 @@ from .products import prefix_products
 class ProductConfig(Config):
     """The group, which a signature does not name."""
 
-    group: str = Field("parity", description="the task's group")
+    group: str = Field("parity", description="group of the task word-problem")
 
     @field_validator("group")
     @classmethod

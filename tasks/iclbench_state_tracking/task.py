@@ -29,10 +29,10 @@ class WordConfig(PooledConfig):
 
     group: str = Field(
         "parity",
-        description="parity, s<n>, a<n>, z<n>, or a product of them such as a4xz5; s5 and a5 are "
-        "the ones that no constant-depth circuit of threshold gates is known to solve",
+        description="parity, s<n>, a<n>, z<n>, or a product of them such as a4xz5; no "
+        "constant-depth circuit of threshold gates is known for s5 and a5",
     )
-    length: int = Field(32, ge=2, description="k, elements of a word in training")
+    length: int = Field(32, ge=2, description="k, number of group elements in a word in training")
 
     @field_validator("group")
     @classmethod
@@ -42,7 +42,7 @@ class WordConfig(PooledConfig):
 
 
 class WordProblem(TokenTask[WordConfig]):
-    """g₁ g₂ … g_k, uniform elements of a group; g₁⋯g_t is asked at every position t.
+    """g₁ g₂ … g_k, uniform elements of a group; predict g₁⋯g_t at every position t.
 
     `accuracy` and `nll` are means over the positions, `last_accuracy` is that of the whole word.
     """

@@ -9,7 +9,7 @@ def iclbench_tasks() -> list[Entry]:
     return [
         Entry(
             "stories",
-            "language modelling and story endings on tales (categorical, 3.6 and 6.3)",
+            "language modeling on fairy tales, and generation of their endings (Wang et al. 2025)",
             "iclbench_stories.task:Stories",
         )
     ]

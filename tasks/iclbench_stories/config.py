@@ -15,14 +15,20 @@ class StoriesConfig(TaskConfig):
         description="tales (in this package), generated (from task_seed), tinystories, "
         "children-stories, another set on the hub (owner/name), or a path; join several by +",
     )
-    column: str = Field("text", description="the column with the stories")
-    revision: str | None = Field(None, description="revision on the hub; null: the newest")
+    column: str = Field("text", description="name of the column that holds the stories")
+    revision: str | None = Field(
+        None, description="revision of the data set on the hub; null: the newest"
+    )
     tokenizer: str = Field(
         "bpe", description="bpe (trained on the stories), gpt2, or the path of a tokenizer"
     )
-    vocabulary: int = Field(1024, ge=258, description="tokenizer=bpe: number of ids")
+    vocabulary: int = Field(
+        1024, ge=258, description="tokenizer=bpe: number of tokens in the vocabulary"
+    )
     length: int = Field(
-        32, ge=2, description="T, ids that a model sees; stories are packed in windows of T + 1"
+        32,
+        ge=2,
+        description="T, number of tokens that a model sees; stories are packed in windows of T + 1",
     )
     held_out: float | None = Field(
         None,
@@ -34,15 +40,20 @@ class StoriesConfig(TaskConfig):
         None, ge=1, description="number of read-out positions of a window, evenly spaced; null: all"
     )
     endings: int = Field(20, ge=0, description="number of held-out stories to continue")
-    beginning: int = Field(16, ge=1, description="ids of a story that the model is given")
+    beginning: int = Field(
+        16, ge=1, description="number of tokens of a story that the model is given"
+    )
     temperature: float = Field(
-        0.0, ge=0, description="sampling temperature; 0: the most probable id"
+        0.0, ge=0, description="sampling temperature; 0: the most probable token"
     )
     top_k: int | None = Field(
-        None, ge=1, description="sample from the k most probable ids; null: all"
+        None, ge=1, description="sample from the k most probable tokens; null: all"
     )
     top_p: float | None = Field(
-        None, gt=0, le=1, description="sample from the ids of this total probability; null: all"
+        None,
+        gt=0,
+        le=1,
+        description="sample from the most probable tokens with this total probability; null: all",
     )
     cache: bool = Field(
         True, description="generate with the model's key-value cache, if it has one"

@@ -42,10 +42,10 @@ AT_ONCE = 2**26
 
 
 class Stories(GradedTask[StoriesConfig]):
-    """Predict id t + 1 of packed stories from the ids up to t; then continue held-out stories.
+    """Predict token t + 1 of packed stories from the tokens up to t; continue held-out stories.
 
-    A window is T ids; the target of each is the next id. `truth` holds a story for each of the
-    first prompts: END, its beginning and its ending, up to T + 1 ids in all, filled with −1.
+    A window is T tokens; the target of each is the next token. `truth` holds a story for each of
+    the first prompts: END, its beginning and its ending, up to T + 1 tokens in all, filled with −1.
     """
 
     name = "stories"
@@ -56,8 +56,8 @@ class Stories(GradedTask[StoriesConfig]):
     fractions = frozenset({"repetition", *(f"distinct_{n}" for n in DISTINCT)})
     floor_name = "true ending"
     floor_summary = (
-        "No floor of the loss: the true probabilities are unknown. The reference is the true "
-        "ending of each story, which generated ones are compared with."
+        "No floor of the loss: the true probabilities are unknown. Generated endings are compared "
+        "with the true ending of each story."
     )
 
     @property

@@ -9,7 +9,8 @@ _HOME = "iclbench_task_diversity"
 def iclbench_tasks() -> list[Entry]:
     """Provide linear regression on a pool of tasks."""
     return [
-        Entry("task-diversity", "noisy linear regression with w from a pool of M, every prefix",
+        Entry("task-diversity", "noisy linear regression with weights from a pool of M vectors "
+              "(Raventós et al. 2023)",
               f"{_HOME}.task:TaskDiversity"),
     ]  # fmt: skip
 
@@ -18,6 +19,7 @@ def iclbench_tasks() -> list[Entry]:
 def iclbench_architectures() -> list[Entry]:
     """Provide the Bayes predictor of a pool."""
     return [
-        Entry("discrete-mmse", "the posterior mean over M weight vectors, the model's parameters",
+        Entry("discrete-mmse", "posterior mean over a pool of M weight vectors, which are its "
+              "parameters (dMMSE)",
               f"{_HOME}.model:DiscreteMMSE"),
     ]  # fmt: skip

@@ -17,14 +17,14 @@ from .task import TaskDiversity
 class MixtureConfig(Config):
     """The number of weight vectors, and the noise that the model expects."""
 
-    tasks: int = Field(ge=1, description="M, weight vectors that the model holds")
+    tasks: int = Field(ge=1, description="M, number of weight vectors in the model")
     noise: float = Field(0.5, gt=0, description="σ, standard deviation of the noise on y")
 
 
 class FromPool(Construction):
     """The weight vectors of the task's pool, and its noise: the Bayes predictor (dMMSE)."""
 
-    summary = "the task's pool of weights: dMMSE (Raventós et al. 2023)"
+    summary = "the weight vectors of the task's pool: dMMSE (Raventós et al. 2023)"
 
     def build(
         self, signature: Signature, args: Config, task: Task[Any]

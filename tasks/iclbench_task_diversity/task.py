@@ -31,14 +31,17 @@ LATENT = "latent"
 class DiversityConfig(PrefixConfig):
     """The sizes of a prompt, the number of pretraining tasks, and the noise."""
 
-    dim: int = Field(8, ge=1, description="D, the inputs' dimension")
-    examples: int = Field(16, ge=1, description="N, examples in the context")
+    dim: int = Field(8, ge=1, description="D, dimension of the inputs")
+    examples: int = Field(16, ge=1, description="N, number of examples in the context")
     tasks: int = Field(
-        1024, ge=0, description="M, weight vectors in the pool; 0: a new one for every prompt"
+        1024,
+        ge=0,
+        description="M, number of weight vectors in the pool; 0: a new one for every prompt",
     )
     noise: float = Field(0.5, gt=0, description="σ, standard deviation of the noise on y")
     noisy_targets: bool = Field(
-        True, description="training targets have noise too; evaluation targets never have"
+        True,
+        description="whether training targets have noise too; evaluation targets never have noise",
     )
 
 
@@ -68,7 +71,7 @@ class TaskDiversity(PrefixTask[DiversityConfig]):
         """Weights that are not from the pool."""
         if not self.config.tasks:
             return {}
-        return {LATENT: Shift("new weights w ~ N(0, I), not of the pool", change=_fresh_weights)}
+        return {LATENT: Shift("new weights w ~ N(0, I), not from the pool", change=_fresh_weights)}
 
     @cached_property
     def pool(self) -> Tensor:

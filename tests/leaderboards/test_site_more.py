@@ -122,7 +122,7 @@ def test_a_shift_s_line_has_each_model_s_digits_and_why_one_does_not_apply(site,
     assert "it has &lt;b&gt;positions&lt;/b&gt;" in page
     assert ">n/a</td>" in page
     # What a shift changes, and the unit, stand beside the name, which a phone keeps in sight.
-    assert "<small>values with noise of deviation 1<br>" in page
+    assert "<small>noise with standard deviation 1 on the values<br>" in page
     assert re.search(r'<th scope="row">as in training<small>digits, floor \d\.\d\d</small>', page)
 
 

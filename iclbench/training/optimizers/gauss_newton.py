@@ -38,8 +38,13 @@ class GaussNewton(BatchOptimizer):
     class Arguments(Config):
         """Where the damping starts, and how much of a batch judges a step."""
 
-        damping: float = Field(1e-2, gt=0, description="μ at the first step")
-        holdout: float = Field(0.25, gt=0, lt=1, description="share of the batch that judges")
+        damping: float = Field(1e-2, gt=0, description="μ, the damping, at the first step")
+        holdout: float = Field(
+            0.25,
+            gt=0,
+            lt=1,
+            description="share of the batch that is held out to choose the damping",
+        )
 
     def __init__(self, replicas: Replicas, arguments: dict[str, Any]) -> None:
         self.arguments: Any = parse_config(self.Arguments, arguments, "optimizer gauss-newton")

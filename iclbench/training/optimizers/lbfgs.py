@@ -27,8 +27,10 @@ class LBFGS(BatchOptimizer):
     class Arguments(Config):
         """How much is done with one batch."""
 
-        iterations: int = Field(100, ge=1, description="iterations a step")
-        history: int = Field(50, ge=1, description="pairs of steps and gradients that are kept")
+        iterations: int = Field(100, ge=1, description="number of iterations per step")
+        history: int = Field(
+            50, ge=1, description="number of pairs of steps and gradient differences that are kept"
+        )
 
     def __init__(self, replicas: Replicas, arguments: dict[str, Any]) -> None:
         self.arguments: Any = parse_config(self.Arguments, arguments, "optimizer lbfgs")

@@ -32,9 +32,15 @@ class SOAP(Stacked):
         betas: tuple[Beta, Beta] = (0.95, 0.95)
         eps: float = Field(1e-8, ge=0)
         weight_decay: float = Field(0.0, ge=0)
-        shampoo_beta: Beta = Field(0.95, description="decay of the running means of G Gᵀ")
-        every: int = Field(10, ge=1, description="steps between two updates of the eigenbases")
-        longest: int = Field(1024, ge=1, description="longest axis that has an eigenbasis")
+        shampoo_beta: Beta = Field(
+            0.95, description="decay of the running means of GGᵀ and GᵀG, for a gradient matrix G"
+        )
+        every: int = Field(
+            10, ge=1, description="number of steps between updates of the eigenbases"
+        )
+        longest: int = Field(
+            1024, ge=1, description="size of the longest axis that gets an eigenbasis"
+        )
 
     elementwise: ClassVar[bool] = False
 

@@ -21,7 +21,7 @@ class DescentConfig(Config):
 
     steps: int = Field(200, ge=1, description="T, the number of gradient steps")
     step_size: float | None = Field(
-        None, gt=0, description="η; the gradient includes 1/N; null: 1/(1 + √(D/N))²"
+        None, gt=0, description="η, step size; the gradient includes 1/N; null: 1/(1 + √(D/N))²"
     )
 
     def eta(self, examples: int, dim: int) -> float:
@@ -42,7 +42,7 @@ class CausalDescent(Construction):
     eq. 46 is corrected. The model has 2D² + 4D + 2 channels.
     """
 
-    summary = "T steps of gradient descent, one causal layer each (C.2.2)"
+    summary = "T steps of gradient descent, with one causal layer for each (Liu et al. 2025, C.2.2)"
     Config = DescentConfig
 
     def build(self, signature: Signature, args: DescentConfig, task: Any) -> Built:
@@ -70,7 +70,10 @@ class NonCausalDescent(Construction):
     4D + 4 channels.
     """
 
-    summary = "T steps of gradient descent, three non-causal layers each (C.2.1)"
+    summary = (
+        "T steps of gradient descent, with three non-causal layers for each (Liu et al. 2025, "
+        "C.2.1)"
+    )
     Config = DescentConfig
 
     def build(self, signature: Signature, args: DescentConfig, task: Any) -> Built:

@@ -23,14 +23,17 @@ class GradientConfig(Config):
     """The size of the model, and how many of its layers are constructed."""
 
     layers: int | None = Field(
-        None, ge=1, description="layers of the model; additional ones do nothing"
+        None, ge=1, description="number of layers of the model; additional layers do nothing"
     )
     constructed: int | None = Field(
         None,
         ge=1,
-        description="number of constructed first layers; the rest is initialized",
+        description="number of first layers with constructed weights; the others are initialized "
+        "at random; null: all",
     )
-    width: int | None = Field(None, ge=1, description="width of the model, if wider than needed")
+    width: int | None = Field(
+        None, ge=1, description="width of the model; null: the smallest possible"
+    )
 
     @model_validator(mode="after")
     def _constructed_fits_layers(self) -> GradientConfig:

@@ -18,13 +18,15 @@ Built = tuple[dict[str, Any], dict[str, Tensor]]
 class ReadingConfig(Config):
     """Whether the model is causal."""
 
-    causal: bool = Field(True, description="a causal model can copy to later rows only")
+    causal: bool = Field(
+        True, description="whether the model is causal; a causal model can copy only to later rows"
+    )
 
 
 class Reading(Construction):
     """READ: at row j, selected by a one-hot position, add u[i] − u[j] to the stream (C.1.1)."""
 
-    summary = "one layer that copies row i to row j (C.1.1)"
+    summary = "one layer that copies row i to row j (Liu et al. 2025, C.1.1)"
     Config = ReadingConfig
 
     def build(self, signature: Signature, args: ReadingConfig, task: Any) -> Built:
@@ -54,7 +56,7 @@ class Reading(Construction):
 class AffineMap(Construction):
     """AFFINE: the convolution branch is 1, and the output projection is h (C.1.2)."""
 
-    summary = "one layer that computes xᵀh at every row (C.1.2)"
+    summary = "one layer that computes xᵀh of every row x (Liu et al. 2025, C.1.2)"
 
     def build(self, signature: Signature, args: Config, task: Any) -> Built:
         """See `Construction.build`; the task has h."""
@@ -74,7 +76,7 @@ class AffineMap(Construction):
 class Multiplication(Construction):
     """MULTIPLY: gate the first half of every row by the second (C.1.3)."""
 
-    summary = "one layer that multiplies the halves of every row (C.1.3)"
+    summary = "one layer that multiplies the halves of every row (Liu et al. 2025, C.1.3)"
 
     def build(self, signature: Signature, args: Config, task: Any) -> Built:
         """See `Construction.build`; inputs are twice as wide as outputs."""
@@ -87,7 +89,7 @@ class Multiplication(Construction):
 class Squaring(Construction):
     """SQUARE: MULTIPLY(0, 0, D) (eq. 9)."""
 
-    summary = "one layer that squares every entry (eq. 9)"
+    summary = "one layer that squares every entry (Liu et al. 2025, eq. 9)"
 
     def build(self, signature: Signature, args: Config, task: Any) -> Built:
         """See `Construction.build`; inputs are as wide as outputs."""
