@@ -211,8 +211,8 @@ def overview_table(groups: Sequence[Sequence[Record]], credible: Container[str])
     """One line per board: its best trained row beside the best of all and the floor.
 
     `groups` are the records of each board: what is shown follows from their statistics alone. The
-    best ones are among those with a `credible` id, which held-out prompts do not contradict; one
-    with a single seed comes last, and has a mark.
+    best ones are among those with a `credible` id, which held-out prompts do not contradict; rows
+    with several seeds from random weights come first, and one with a single seed has a mark.
     """
     names = board_names([records[0] for records in groups])
     lines = [_overview_line(n, r, credible) for n, r in zip(names, groups, strict=True)]

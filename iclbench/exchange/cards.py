@@ -38,7 +38,7 @@ def _about_targets(columns: Mapping[str, Column]) -> str:
 
 
 def task_card(export: Export) -> str:
-    """The card of a task's data set."""
+    """The card of a task's dataset."""
     columns = {column.name: column for file in export.files for column in file.columns}
     fields = markdown_table(["column", "dtype", "shape per prompt"], list(_columns(export)))
     return f"""{_task_front_matter(export)}
@@ -235,7 +235,7 @@ def _settings(record: Record) -> list[list[str]]:
 
 
 def results_card(boards: Sequence[Board], has_curves: bool) -> str:
-    """The card of a results data set, with the table of every board."""
+    """The card of a results dataset, with the table of every board."""
     names = ["rows", *(["curves"] if has_curves else [])]
     configs = [
         {"config_name": name, "data_files": [{"split": "train", "path": f"{name}.parquet"}]}

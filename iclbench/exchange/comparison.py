@@ -1,4 +1,4 @@
-"""Whether a data set holds the prompts that its document says: they are made again."""
+"""Whether a dataset holds the prompts that its document says: they are made again."""
 
 from __future__ import annotations
 

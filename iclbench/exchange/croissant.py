@@ -1,4 +1,4 @@
-"""Croissant metadata of a task's data set: https://docs.mlcommons.org/croissant, version 1.1."""
+"""Croissant metadata of a task's dataset: https://docs.mlcommons.org/croissant, version 1.1."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _TYPES = {
 
 
 def croissant(export: Export) -> dict[str, Any]:
-    """The JSON-LD of a data set: its files with their SHA-256, every column's type and shape."""
+    """The JSON-LD of a dataset: its files with their SHA-256, every column's type and shape."""
     document: dict[str, Any] = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",

@@ -1,4 +1,4 @@
-"""export.json: how a task's data set was made, and what its files are."""
+"""export.json: how a task's dataset was made, and what its files are."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DataFile(Config):
 
 
 class Export(Config):
-    """How a task's data set was made, and its files."""
+    """How a task's dataset was made, and its files."""
 
     format: Literal["iclbench task data 1"] = "iclbench task data 1"
     task: str

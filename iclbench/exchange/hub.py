@@ -20,7 +20,7 @@ from .packing import CHUNK, Kind, Package
 #: Seconds without an answer after which a download fails.
 TIMEOUT = 60.0
 
-#: `user/name`; with `datasets/` before it, a data set.
+#: `user/name`; with `datasets/` before it, a dataset.
 _REPOSITORY = re.compile(r"(datasets/)?([\w.-]{1,96}/[\w.-]{1,96})", re.ASCII)
 
 

@@ -1,4 +1,4 @@
-"""What is pushed: a record as a model repository, a board or a task's prompts as a data set."""
+"""What is pushed: a record as a model repository, a board or a task's prompts as a dataset."""
 
 from __future__ import annotations
 

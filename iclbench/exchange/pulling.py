@@ -205,7 +205,7 @@ def _require_holding(path: Path) -> None:
 def pull_export(
     source: Source, listed: Listing, out: Path, *, measure: bool, most: float
 ) -> Export:
-    """Copy a task's data set into the new or empty folder `out`, after checking every digest.
+    """Copy a task's dataset into the new or empty folder `out`, after checking every digest.
 
     With `measure`, its prompts are made again and compared. Raises RecordError with the reason.
     """

@@ -1,4 +1,4 @@
-"""A task's prompts as a data set: Parquet files, a card, Croissant metadata, and export.json.
+"""A task's prompts as a dataset: Parquet files, a card, Croissant metadata, and export.json.
 
 The same arguments give the same bytes, with the same versions of iclbench and of pyarrow.
 """

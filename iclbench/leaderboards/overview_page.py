@@ -15,6 +15,7 @@ from .overview import Overview, overviews
 from .page_parts import GENERATED, bullets, evaluation_in_words, table_of
 from .representative import is_one_training
 from .row import Row
+from .tunings import NEAR_CHANCE
 
 #: The marks of what a row says of chance, see `Row.chance`.
 MARKS = {"at chance": "≈", "perhaps at chance": "≈?", "worse than chance": "▽"}
@@ -71,10 +72,12 @@ def _marks() -> list[str]:
         "*chance*: the model ignores the examples. "
         f"{'; '.join(f'{mark} {text}' for text, mark in MARKS.items())}.",
         f"{formats.UNTUNED}: not tuned. {formats.TUNED_AT_CHANCE}: tuned at chance; no trial of "
-        "the search was better than chance, so noise chose the settings.",
+        f"the search was better than chance by more than {NEAR_CHANCE:g} digits, or "
+        f"{NEAR_CHANCE:.0%} of the mean at chance, so noise may have chosen the settings.",
         f"{OFF_BUDGET}: training used over {100 * formats.NEAR_BUDGET:.0f}% more or less than its "
         f"budget. {formats.RANGE}: the seeds differ too much for a meaningful mean. "
-        f"{formats.ONE_SEED}: one seed; the model has no row with several.",
+        f"{formats.ONE_SEED}: one seed; the model has no row with several "
+        "seeds from random weights.",
     ]
 
 

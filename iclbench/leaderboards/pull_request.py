@@ -210,7 +210,7 @@ def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
 
 
 def _require_shipped_data(record: Record) -> None:
-    """Raise RecordError for a run that names a file, a folder or a data set of the hub.
+    """Raise RecordError for a run that names a file, a folder or a dataset of the hub.
 
     Verifying it would read a file chosen by a stranger, and nobody else could verify it.
     """

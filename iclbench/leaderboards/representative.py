@@ -7,7 +7,7 @@ were given and hardly trained.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from ..api.record import Record
 from .row import Row, credible
@@ -42,8 +42,13 @@ def representing(rows: Iterable[Row], subject: Callable[[Row], Hashable] = _mode
     represented, if it is something else.
     """
     rows = credible(rows)
+    kept = least_weak([(subject(row), row.record) for row in rows])
+    return [row for row, is_kept in zip(rows, kept, strict=True) if is_kept]
+
+
+def least_weak(records: Sequence[tuple[Hashable, Record]]) -> list[bool]:
+    """Whether each record is among the least weak of those with its subject."""
     least: dict[Hashable, int] = {}
-    for row in rows:
-        key, weak = subject(row), weakness(row.record)
-        least[key] = min(weak, least.get(key, weak))
-    return [row for row in rows if weakness(row.record) == least[subject(row)]]
+    for subject, record in records:
+        least[subject] = min(weakness(record), least.get(subject, weakness(record)))
+    return [weakness(record) == least[subject] for subject, record in records]

@@ -154,7 +154,7 @@ class Row:
 
     @property
     def tuned_at_chance(self) -> bool:
-        """Whether no trial of the search was better than chance."""
+        """Whether no trial of the search was clearly better than chance."""
         return tuned_at_chance(self.record, self.chance_score)
 
     @property

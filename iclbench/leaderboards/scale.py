@@ -16,7 +16,7 @@ from ..api.suite import SuiteBoard
 from ..runs.suites import records_of_solver
 from .board import Board
 from .level import has_digits_level, is_lower_better, level_of
-from .representative import weakness
+from .representative import least_weak
 from .row import credible
 
 
@@ -120,14 +120,13 @@ def board_scale(board: Board) -> Scale:
 def _best(records: Iterable[Record]) -> tuple[float, Record] | tuple[None, None]:
     """The best level, and its record; None where no record has a level.
 
-    A record with one seed comes after all others: its level may be luck.
+    A record with one seed stands for its model only where the model has no other: its level may be
+    luck.
     """
     known = [(value, record) for record in records if (value := level_of(record).value) is not None]
+    kept = least_weak([((record.spec.origin, record.spec.model), record) for _, record in known])
     return max(
-        known,
-        key=lambda pair: (
-            -weakness(pair[1]),
-            -pair[0] if is_lower_better(pair[1]) else pair[0],
-        ),
+        (pair for pair, is_kept in zip(known, kept, strict=True) if is_kept),
+        key=lambda pair: -pair[0] if is_lower_better(pair[1]) else pair[0],
         default=(None, None),
     )

@@ -43,7 +43,7 @@ def near_chance(record: Record, chance: float) -> float:
 
 
 def tuned_at_chance(record: Record, chance: float | None) -> bool:
-    """Whether no trial of the record's tuning was better than chance, so that noise chose.
+    """Whether no trial of the tuning was clearly better than chance, so that noise may have chosen.
 
     `chance` is the score of the board's best row that ignores the examples; without one, nothing
     is known.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from iclbench.leaderboards import ranking
+from iclbench.leaderboards import formats, ranking
 from iclbench.leaderboards.arguments import argument_pairs, in_label
 from iclbench.leaderboards.formats import (
     difference,
@@ -81,3 +84,10 @@ def test_a_difference_of_what_is_not_finite_is_empty():
 def test_labels_show_arguments_as_commands_write_them():
     values = (True, False, 0.25, "gd", ["a", "b"], [2, 3, 4, 9])
     assert [in_label(v) for v in values] == ["true", "false", "0.25", "gd", "a+b", "2-4,9"]
+
+
+def test_exported_cells_have_no_marks_of_origins():
+    """The site's CSV strips them from a cell's text; it has them in a column of their own."""
+    script = Path(formats.__file__).with_name("site") / "assets" / "export.js"
+    (stripped,) = re.findall(r"replace\(/\^\[(.*?)\]", script.read_text("utf-8"))
+    assert set(stripped) == {*formats.MARKS.values(), formats.UNTUNED, formats.TUNED_AT_CHANCE}

@@ -62,6 +62,16 @@ def test_several_seeds_come_before_one(board, rows):
     assert line["score"].value == several.score
 
 
+def test_a_bad_row_of_another_model_is_no_reference_for_one_of_one_seed(rows):
+    """Whoever trains a single seed is still measured by the best row, not by a worse model's."""
+    single, several = rows
+    other = several.record.model_copy(
+        update={"spec": several.record.spec.model_copy(update={"model": "other"})}
+    )
+    board = Board((single, replace(several, record=other)), None)
+    assert board_scale(board).reference == level_of(single.record).value
+
+
 def test_another_subject_may_be_represented(rows):
     assert representing(rows, lambda row: row.record.id) == list(rows)
 

@@ -15,7 +15,7 @@ from iclbench.leaderboards.site.metrics import metric_about
 
 def test_a_metric_s_documentation_is_paragraphs_and_lists():
     view = metric_about("alignment")
-    assert view["title"].startswith("Distance to k steps")
+    assert view["title"].startswith("The number of gradient-descent steps")
     (items,) = [block["items"] for block in view["blocks"] if block["items"]]
     assert items[0].startswith("`alignment_distance`: ")
     assert metric_about("nobody-s") == {"title": "nobody-s", "blocks": []}

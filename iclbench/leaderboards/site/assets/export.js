@@ -18,7 +18,7 @@ window.exported = (() => {
     return [cell.querySelector(".score").textContent, low, high];
   };
   const texts = (cell) => cell.querySelector(".score") ? scoreAndBounds(cell)
-    : [clean((cell.querySelector("a") ?? cell).textContent).replace(/^[●○◆▲■◇]\s*/, "")];
+    : [clean((cell.querySelector("a") ?? cell).textContent).replace(/^[●◐○◆▲■◇]\s*/, "")];
 
   // Numbers as programs read them: 1.1·10¹² is 1.1e12, 51,809 is 51809, and a minus is ASCII.
   const plainNumber = (text) => {
