@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..api.budget import Budget
 from ..api.digits import digits
 from ..api.record import PluginReference, Record
 from ..api.results import FileReference
@@ -94,13 +95,25 @@ def rows_of(
 
 
 def _groups(records: Sequence[Record]) -> list[list[int]]:
-    """The indices of the trained records of each track, and last those of all others."""
-    groups: dict[tuple[bool, bool, str], list[int]] = {}
+    """The indices of the trained records of each track, and last those of all others.
+
+    The track with the most training comes first, and records without one after all tracks.
+    """
+    groups: dict[tuple[bool, str], list[int]] = {}
     for i, record in enumerate(records):
         is_trained = record.spec.origin == "trained"
         track = (record.track or "") if is_trained else ""
-        groups.setdefault((not is_trained, not track, track), []).append(i)
-    return [groups[key] for key in sorted(groups)]
+        groups.setdefault((not is_trained, track), []).append(i)
+    return [groups[key] for key in sorted(groups, key=lambda key: (key[0], _less_training(key[1])))]
+
+
+def _less_training(track: str) -> tuple[bool, bool, int, str]:
+    """A key that sorts tracks: those of a GPU first, and the longest first of each kind."""
+    try:
+        budget = Budget.parse(track)
+    except ValueError:
+        return not track, False, 0, track
+    return False, not budget.on_gpu, -budget.seconds, track
 
 
 def _standings(
