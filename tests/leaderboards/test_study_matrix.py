@@ -32,6 +32,15 @@ def test_every_model_has_its_score_on_every_task(boards):
     assert all(cell["percent"] == 0 for cell in uniform["cells"])
 
 
+def test_a_column_has_the_same_decimals_in_every_line(boards):
+    matrix = study_matrix(boards, Descriptions(pytest.fail))
+    for column, cells in zip(
+        matrix["columns"], zip(*(row["cells"] for row in matrix["rows"]), strict=True), strict=True
+    ):
+        texts = [column["best"], column["chance"], *(cell["text"] for cell in cells if cell)]
+        assert len({len(text.partition(".")[2]) for text in texts}) == 1, texts
+
+
 def test_origins_are_told_apart(boards):
     """A trained model never stands among solvers, and comes first."""
     matrix = study_matrix(boards, Descriptions(pytest.fail))

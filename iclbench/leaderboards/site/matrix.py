@@ -127,17 +127,21 @@ def column_of(
     rows: Sequence[Row],
     about: Descriptions,
     usual: str | None = None,
+    *,
+    decimals: int | None = None,
 ) -> View:
     """A board as a column: the best of these rows of each model, and both ends of its scale.
 
-    A cell of another track than the `usual` one names it; with None, no cell names one.
+    A cell of another track than the `usual` one names it; with None, no cell names one. Without
+    `decimals`, these rows decide how many there are.
     """
     task, scale, ranking = about.task(board.task), board_scale(board), board.ranking
     args = task.settings(board.evaluation.task_args)
     metric = "digits" if scale.in_digits else task.metric(ranking.metric)
     best_rows = best_by_model(rows)
     levels = [level_of(row.record).value for row in best_rows]
-    decimals = 1 if scale.in_digits else decimals_of([*levels, scale.reference, scale.chance])
+    if decimals is None:
+        decimals = 1 if scale.in_digits else decimals_of([*levels, scale.reference, scale.chance])
     cells = {}
     for row, level in zip(best_rows, levels, strict=True):
         share = scale.share(row.record)
@@ -166,6 +170,7 @@ def column_of(
         "best_name": about.model(scale.reference_name).title or "best row",
         "has_floor": board.floor is not None and board.floor.kind != "none",
         "chance": chance,
+        "decimals": decimals,
         "cells": cells,
     }
 

@@ -24,13 +24,15 @@ def study_matrix(boards: Sequence[Board], about: Descriptions) -> View | None:
     if len({board.task for board in boards}) < FEWEST_TASKS:
         return None
     kinds = dict.fromkeys(_kind(row) for board in boards for row in board.rows)
+    columns = [column_of("", board, board.rows, about) for board in boards]
+    decimals = [column["decimals"] for column in columns]
     return {
-        "columns": [column_of("", board, board.rows, about) for board in boards],
+        "columns": columns,
         # Trained models come first.
         "rows": [
             line
             for kind in sorted(kinds, key=lambda kind: (kind[0] != "trained", kind))
-            for line in _lines(kind, boards, about)
+            for line in _lines(kind, boards, decimals, about)
         ],
     }
 
@@ -39,11 +41,17 @@ def _kind(row: Row) -> tuple[str, str]:
     return row.origin, row.track_name
 
 
-def _lines(kind: tuple[str, str], boards: Sequence[Board], about: Descriptions) -> list[View]:
-    """The models of one origin and track, which alone are compared with each other."""
+def _lines(
+    kind: tuple[str, str], boards: Sequence[Board], decimals: Sequence[int], about: Descriptions
+) -> list[View]:
+    """The models of one origin and track, which alone are compared with each other.
+
+    `decimals` are those of each board's column.
+    """
+    rows = [[row for row in board.rows if _kind(row) == kind] for board in boards]
     cells = [
-        column_of("", board, [row for row in board.rows if _kind(row) == kind], about)["cells"]
-        for board in boards
+        column_of("", board, of_kind, about, decimals=count)["cells"]
+        for board, of_kind, count in zip(boards, rows, decimals, strict=True)
     ]
     origin, track = kind
     return [
