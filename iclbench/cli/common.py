@@ -52,6 +52,14 @@ Device = Annotated[
         help="Device to run on; auto uses a GPU if available.",
     ),
 ]
+ReadData = Annotated[
+    bool,
+    typer.Option(
+        "--read-data",
+        help="Read files and Hugging Face datasets that records name in their arguments. Only for "
+        "records of people whom you trust.",
+    ),
+]
 Engine = Annotated[
     EngineName,
     typer.Option(

@@ -14,6 +14,7 @@ from ..display.table import Output
 from .common import (
     Columns,
     Device,
+    ReadData,
     Sort,
     Strict,
     Style,
@@ -49,6 +50,7 @@ def verify(
     write: Annotated[
         bool, typer.Option("--write", help="Write the proof into records that pass.")
     ] = False,
+    read_data: ReadData = False,
     every: Annotated[
         bool, typer.Option("--all", help="Show every fact, not only those that differ.")
     ] = False,
@@ -77,7 +79,7 @@ def verify(
     paths = record_paths(records)
     _require_objects(paths)
     chosen = paths if sample is None else chosen_sample(paths, sample)
-    request = Request(device, retrain, write)
+    request = Request(device, retrain, write, read_data)
     count = _workers(len(chosen), request, workers)
     summary = Summary(len(chosen), every, quiet=not output.is_default)
     summary.table().arranged(output)  # refuses unknown columns before the work

@@ -27,6 +27,7 @@ from ..files import (
     require_writable,
 )
 from ..runs.heldout import SUFFIX
+from ..runs.named_data import require_shipped_data
 from ..runs.objects import MOST_OBJECT_BYTES, Objects
 from ..runs.proofs import is_retrained, without_proof
 from ..runs.store import MOST_RECORD_BYTES, RecordStore, is_record_name, read_record, require_place
@@ -196,6 +197,7 @@ def _require_whole(staging: Path, records: Sequence[Record]) -> None:
 def _require_holding(path: Path) -> None:
     """As `runs.verify.require_holding`; the reason does not name the temporary folder."""
     try:
+        require_shipped_data(read_record(path), "; --no-verify copies it without measuring")
         require_holding(path)
     except PLUGIN_FAILURES as error:
         reason = problem_with(path, error).replace(f"{path.parents[1]}/", "")

@@ -8,22 +8,19 @@ are read from git as data, and those of records are written to OUT, to be verifi
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from ..api.errors import RecordError, UsageError, problem_with
 from ..api.names import is_plain_name, visible
-from ..api.record import Record
-from ..api.spec import RunSpec
 from ..api.tuning import tuning_bytes
 from ..files import LEADERBOARDS, RECORDS, STUDIES
 from ..runs.heldout import SUFFIX
+from ..runs.named_data import require_shipped_data
 from ..runs.objects import OBJECTS_FOLDER
 from ..runs.proofs import is_retrained
 from ..runs.store import is_record_name, read_record, require_place
@@ -40,8 +37,6 @@ TUNINGS = PurePosixPath(LEADERBOARDS, TUNINGS_FOLDER)
 TABLES = re.compile(
     r"leaderboards/((README|precision|stale|findings|tasks/[\w.+-]+)\.md|\w+\.(csv|parquet))"
 )
-#: Arguments that are addresses, which nothing reads to verify a record.
-ADDRESSES = frozenset({"base_url"})
 #: The most files that a pull request adds, and the most bytes of one of them and of all.
 MOST_FILES, MOST_FILE_BYTES, MOST_BYTES = 2_000, 2**24, 2**28
 
@@ -194,7 +189,7 @@ def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
             record = read_record(path)
             require_place(path, record)
             named |= {path.parents[1] / reference.name for reference in record.files()}
-            _require_shipped_data(record)
+            require_shipped_data(record)
             require_few_numbers(record)
             if is_retrained(record):
                 raise RecordError("its proof of training again is not of the board's side")
@@ -207,37 +202,6 @@ def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path not in named:
             yield f"{path.relative_to(folder).as_posix()}: no record of this pull request names it"
-
-
-def _require_shipped_data(record: Record) -> None:
-    """Raise RecordError for a run that names a file, a folder or a dataset of the hub.
-
-    Verifying it would read a file chosen by a stranger, and nobody else could verify it.
-    """
-    request = RunSpec.from_command(record.command)
-    for group in (request.task_args, request.model_args, request.weights_args, request.grader_args):
-        for name, value in group.items():
-            named = [text for text in _texts(value) if name not in ADDRESSES and _names_data(text)]
-            if named:
-                shown = visible(named[0], 100)
-                raise RecordError(f"{name}={shown} names data that no package ships")
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """The texts in an argument, each part of a list such as `a+b` alone."""
-    if isinstance(value, str):
-        yield from value.split("+")
-    elif isinstance(value, dict):
-        yield from (text for item in value.values() for text in _texts(item))
-    elif isinstance(value, list | tuple):
-        yield from (text for item in value for text in _texts(item))
-
-
-def _names_data(text: str) -> bool:
-    if not text:  # as a path it would be the current folder
-        return False
-    # Unlike Path.exists, this is False for a text that is too long for a file's name.
-    return text.startswith((".", "~")) or "/" in text or "\\" in text or os.path.exists(text)
 
 
 def check(repository: Path, base: str, head: str, out: Path) -> list[str]:

@@ -49,11 +49,14 @@ class Submission:
     new: bool
 
 
-def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submission:
+def examine(
+    path: Path, store: RecordStore, device_name: str = "auto", *, read_data: bool = False
+) -> Submission:
     """Validate and verify one record; raises UsageError with the reason if it is refused.
 
     Its files must be sound and small enough, its arguments few, every fact that can be computed
-    must hold, and it must not replace a published row or have its weights.
+    must hold, and it must not replace a published row or have its weights. `read_data` as for
+    `verify`.
     """
     record = read_record(path)
     if is_retrained(record):
@@ -64,7 +67,7 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
     require_few_numbers(record)
     _require_files(path, record)
     new = _require_new(path, record, store)
-    checks = require_holding(path, device_name)
+    checks = require_holding(path, device_name, read_data=read_data)
     if new:
         published = list(published_of_task(record, store))
         require_own_formula(path, record, published)
@@ -74,7 +77,11 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
 
 
 def examine_all(
-    paths: Sequence[Path], store: RecordStore, device_name: str = "auto"
+    paths: Sequence[Path],
+    store: RecordStore,
+    device_name: str = "auto",
+    *,
+    read_data: bool = False,
 ) -> tuple[list[Submission], list[str]]:
     """The submissions among the records, and the reasons why the others are refused.
 
@@ -86,7 +93,7 @@ def examine_all(
     ids: dict[str, Path] = {}
     for path in {path.resolve(): path for path in paths}.values():
         try:
-            submission = examine(path, store, device_name)
+            submission = examine(path, store, device_name, read_data=read_data)
             other = ids.setdefault(submission.record.id, path)
             if other != path:
                 raise UsageError(f"{path}: same run as {other}")

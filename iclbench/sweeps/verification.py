@@ -32,12 +32,14 @@ FEWEST, MOST = 8, 8
 class Request:
     """What is asked of each record: to verify it, and after that to train it again or to prove it.
 
-    Only a record that holds gets a proof, which `write` puts into it.
+    Only a record that holds gets a proof, which `write` puts into it. Without `read_data`, records
+    that name files, folders or datasets of the hub are refused.
     """
 
     device: str = "auto"
     retrain: bool = False
     write: bool = False
+    read_data: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def _checks(path: Path, request: Request) -> tuple[list[Check], str]:
 
     It is only trained again where everything else holds.
     """
-    checks = verify(path, request.device)
+    checks = verify(path, request.device, read_data=request.read_data)
     if not all(check.holds for check in checks):
         return checks, ""
     proved, retrained = None, ""
