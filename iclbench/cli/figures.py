@@ -52,7 +52,7 @@ Records = Annotated[
         parser=usable_path,
     ),
 ]
-Size = Annotated[str, typer.Option("--recipe", help="The study's size.")]
+Size = Annotated[str, typer.Option(help="The study's size.")]
 Axis = Annotated[
     str | None,
     typer.Option(

@@ -61,8 +61,8 @@ def sweep(
     executor: ExecutorName = "local",
     executor_args: ExecutorArgs = None,
     workers: Workers = None,
-    recipe: Annotated[
-        str, typer.Option(help="The size to run: quick, or a name under [recipes] in the file.")
+    size: Annotated[
+        str, typer.Option(help="The size to run: quick, or a name under [sizes] in the file.")
     ] = "quick",
     engine: Engine = "auto",
     checkpoint_seconds: CheckpointSeconds = 30.0,
@@ -85,7 +85,7 @@ def sweep(
         from .sweep_status import print_plan, print_status
 
         file = _file_of(file)
-        sized = read_sweep_file(file).sized(recipe)
+        sized = read_sweep_file(file).sized(size)
         folder = Path(out or sized.out)
         runner = make_executor(
             executor, parse_arguments(executor_args or [], "--executor-args"), folder

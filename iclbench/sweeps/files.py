@@ -76,21 +76,29 @@ class SweepFile(Config):
     table: Annotated[StudyTable, IS_TABLE] | None = Field(
         None, description="a table of the sweep's records"
     )
-    recipes: dict[str, Annotated[Size, IS_TABLE]] = Field(
+    sizes: dict[str, Annotated[Size, IS_TABLE]] = Field(
         {}, description="other sizes by name; the file itself is `quick`"
     )
     _source: str = PrivateAttr("sweep")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_recipes(cls, values: Any) -> Any:
+        # The former name of sizes: too far from theirs for a hint about unknown fields.
+        if isinstance(values, dict) and "recipes" in values:
+            raise ValueError("[recipes] is called [sizes] now")
+        return values
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> SweepFile:
         if not self.grid:
             raise ValueError("a sweep needs at least one [[grid]]")
-        for name, size in self.recipes.items():
+        for name, size in self.sizes.items():
             if not is_plain_name(name):
-                raise ValueError(f"recipes: {visible(name, 100)!r} can't name a folder")
+                raise ValueError(f"sizes: {visible(name, 100)!r} can't name a folder")
             if len(size.grid) not in {0, len(self.grid)}:
                 raise ValueError(
-                    f"recipes.{name} has {len(size.grid)} grids, the file {len(self.grid)}"
+                    f"sizes.{name} has {len(size.grid)} grids, the file {len(self.grid)}"
                 )
         return self
 
@@ -107,11 +115,11 @@ class SweepFile(Config):
 
     def sized(self, name: str) -> SweepFile:
         """The sweep at the size of that name; raises UsageError for an unknown size."""
-        if name == QUICK and QUICK not in self.recipes:
+        if name == QUICK and QUICK not in self.sizes:
             return self
-        if name not in self.recipes:
-            raise unknown("size of this sweep", name, [QUICK, *self.recipes])
-        size = self.recipes[name]
+        if name not in self.sizes:
+            raise unknown("size of this sweep", name, [QUICK, *self.sizes])
+        size = self.sizes[name]
         grids = size.grid or [{} for _ in self.grid]
         figure = self.figure
         if figure is not None and size.title is not None:
@@ -122,7 +130,7 @@ class SweepFile(Config):
                 "defaults": {**self.defaults, **size.defaults},
                 "grid": [{**a, **b} for a, b in zip(self.grid, grids, strict=True)],
                 "figure": figure,
-                "recipes": {},
+                "sizes": {},
             }
         )
 

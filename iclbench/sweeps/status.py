@@ -52,13 +52,13 @@ class SweepStatus:
 
 
 def sweep_status(
-    file: SweepSource, *, out: str | Path | None = None, recipe: str = QUICK
+    file: SweepSource, *, out: str | Path | None = None, size: str = QUICK
 ) -> SweepStatus:
     """Where every cell of a sweep is; runs nothing. See `sweep` for the arguments.
 
     Raises UsageError if the file can't be used.
     """
-    sized = read_sweep_file(file).sized(recipe)
+    sized = read_sweep_file(file).sized(size)
     folder = Path(out or sized.out)
     status, store = SweepStatus(), RecordStore(folder)
     cells = Cells(sized, store)

@@ -61,13 +61,13 @@ def sweep(
     executor: str | Executor = "local",
     executor_args: Mapping[str, Any] | None = None,
     workers: int | None = None,
-    recipe: str = QUICK,
+    size: str = QUICK,
     report: Reporter = lambda line: None,
     **how: Unpack[HowToRun],
 ) -> SweepResult:
     """Run every cell of a sweep file (a path, or its content) that has no record yet.
 
-    `recipe` is the size: `quick` is the file as it stands, others are named in its `recipes`.
+    `size` is one of the file's `sizes`, or `quick`, the file as it stands.
     Cells that differ only in numbers that replicas can vary are trained as one program. `report`
     gets one line per stage and per finished program. By default there are as many `workers` as the
     executor says; `executor_args` are those of an executor that is given by its name.
@@ -77,7 +77,7 @@ def sweep(
     remains.
     """
     with plans_at_hand() as plans:
-        run = _Sweep(file, out, recipe, plans, how)
+        run = _Sweep(file, out, size, plans, how)
         programs = run.programs(run.executor(executor, executor_args), workers, report)
         for number, stage in enumerate(run.stages, start=1):
             try:
@@ -96,7 +96,7 @@ def submit_sweep(
     executor_args: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     workers: int | None = None,
-    recipe: str = QUICK,
+    size: str = QUICK,
     report: Reporter = lambda line: None,
     **how: Unpack[HowToRun],
 ) -> SweepResult:
@@ -105,7 +105,7 @@ def submit_sweep(
     Grids that take weights of runs that are not done yet are left out.
     Raises UsageError for an executor without a queue.
     """
-    run = _Sweep(file, out, recipe, {}, how)
+    run = _Sweep(file, out, size, {}, how)
     programs = run.programs(run.executor(executor, executor_args), workers, report)
     if not isinstance(programs.executor, QueueExecutor):
         raise UsageError(f"executor {programs.executor.name} has no queue to submit programs to")
@@ -142,11 +142,11 @@ class _Sweep:
         self,
         file: SweepSource,
         out: str | Path | None,
-        recipe: str,
+        size: str,
         plans: dict[str, Plan],
         how: HowToRun,
     ) -> None:
-        self.file = read_sweep_file(file).sized(recipe)
+        self.file = read_sweep_file(file).sized(size)
         self.settings = Settings(out=Path(out or self.file.out), **how)
         self.stages = stages_of(self.file)
         self.cells = Cells(self.file, RecordStore(self.settings.out), plans)

@@ -18,9 +18,9 @@ eval_prompts = 8
 [[grid]]
 model = "zero"
 """
-VALUES = {"--statistic": "mean", "--records": ".", "--recipe": "paper"}
+VALUES = {"--statistic": "mean", "--records": ".", "--size": "paper"}
 #: The flag of the option that the command calls `size`.
-FLAGS = {name: f"--{'recipe' if name == 'size' else name}" for name in ONLY_WITH}
+FLAGS = {name: f"--{name}" for name in ONLY_WITH}
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_options_of_records_are_refused_for_a_study(cli, folder, flag, what):
     assert not (folder / "a.html").exists()
 
 
-@pytest.mark.parametrize("flag", ["--records", "--recipe"])
+@pytest.mark.parametrize("flag", ["--records", "--size"])
 @pytest.mark.parametrize("kind", [("--x", "dtype"), ("--maps", "boundary")])
 def test_options_of_studies_are_refused_for_records(cli, folder, flag, kind):
     outcome = cli("leaderboard", "figure", folder / "records", *kind, *of(flag))

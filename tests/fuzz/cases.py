@@ -69,7 +69,7 @@ x = "task_args.examples"
 y = "squared_error"
 title = "Errors"
 
-[recipes.large]
+[sizes.large]
 grid = [{ seeds = 3 }, {}, {}]
 """
 COMMANDS = (
@@ -83,8 +83,8 @@ COMMANDS = (
     "leaderboard show --out records --format markdown --commands", "leaderboard build out/boards",
     "leaderboard site out/site --from out/boards", "leaderboard figure",
     "leaderboard figure records --x model --file out/figure.html --title T --lines model",
-    "leaderboard figure sweep.toml --records records --file out/figure.html --recipe large",
-    "sweep missing.toml --out out/results --workers 2 --recipe quick --executor local",
+    "leaderboard figure sweep.toml --records records --file out/figure.html --size large",
+    "sweep missing.toml --out out/results --workers 2 --size quick --executor local",
     "push records --to ./copy --task least-squares --all --yes", "pull ./copy --out out/pulled",
     "pull datasets/someone/results --max-size 0.1 --no-verify", "push records --to someone/name",
     "export out/data --task least-squares --prompts 16 --task-args dim=2,examples=4 --seed 3",

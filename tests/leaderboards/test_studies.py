@@ -30,7 +30,7 @@ model = "baseconv"
 recipe = "smoke"
 seeds = 2
 
-[recipes.large]
+[sizes.large]
 defaults = { eval_prompts = 32 }
 """
 
@@ -78,9 +78,9 @@ def test_missing_runs_are_counted_and_no_record_at_all_is_an_error(cli, study, t
     nothing = cli("leaderboard", "figure", path, "--records", tmp_path)
     assert nothing.code == 2
     assert "iclbench sweep" in nothing.err
-    large = cli("leaderboard", "figure", path, "--records", study / "records", "--recipe", "large")
+    large = cli("leaderboard", "figure", path, "--records", study / "records", "--size", "large")
     assert large.code == 2
-    assert "--recipe large" in large.err
+    assert "--size large" in large.err
     first = sweep({"defaults": {"task": "least-squares", "eval_prompts": 16},
                    "grid": [{"model": "gradient-descent", "model_args": {"steps": 1}}]},
                   out=tmp_path / "some")  # fmt: skip

@@ -61,7 +61,7 @@ def sizes() -> list:
     return [
         pytest.param(path, size, id=f"{path.parents[1].name}-{path.stem}-{size}")
         for path in STUDIES
-        for size in read_sweep_file(path).recipes
+        for size in read_sweep_file(path).sizes
         if has_data(path, size)
     ]
 

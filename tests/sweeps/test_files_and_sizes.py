@@ -50,7 +50,8 @@ def test_a_grid_overrides_the_defaults_argument_by_argument():
         ({"grid": [{}], "out": "a\x1b[2J"}, "out: a path has visible characters only"),
         ({"grid": [{}], "out": "a\0b"}, "out: a path has visible characters only"),
         ({"grid": [{}], "out": "x" * 501}, "out: .*at most 500 characters"),
-        ({"grid": [{}], "recipes": {"../up": {}}}, "'../up' can't name a folder"),
+        ({"grid": [{}], "sizes": {"../up": {}}}, "'../up' can't name a folder"),
+        ({"grid": [{}], "recipes": {"paper": {}}}, r"sweep: \[recipes\] is called \[sizes\] now"),
     ],
 )
 def test_a_bad_file_is_refused(content, message, tmp_path):
@@ -138,7 +139,7 @@ def test_a_size_replaces_fields_of_the_file():
         "defaults": {"recipe_args": {"steps": 2}, "seeds": 1},
         "grid": [{"model_args": {"layers": [1, 2]}}, {}],
     }
-    file = read_sweep_file({"defaults": DEFAULTS, "grid": grids, "recipes": {"paper": size}})
+    file = read_sweep_file({"defaults": DEFAULTS, "grid": grids, "sizes": {"paper": size}})
     assert file.sized("quick") is file
     paper = file.sized("paper")
     assert paper.out == "results-paper"
@@ -150,9 +151,9 @@ def test_a_size_replaces_fields_of_the_file():
 
 
 def test_an_unknown_size_or_one_that_does_not_fit_is_refused(tmp_path):
-    content = {"defaults": DEFAULTS, "grid": [{"model": "zero"}], "recipes": {"paper": {}}}
+    content = {"defaults": DEFAULTS, "grid": [{"model": "zero"}], "sizes": {"paper": {}}}
     with pytest.raises(UsageError, match="did you mean 'paper'"):
-        sweep(content, out=tmp_path, recipe="papr")
-    content["recipes"]["paper"] = {"grid": [{}, {}]}
+        sweep(content, out=tmp_path, size="papr")
+    content["sizes"]["paper"] = {"grid": [{}, {}]}
     with pytest.raises(UsageError, match="2 grids, the file 1"):
         sweep(content, out=tmp_path)

@@ -145,9 +145,9 @@ def test_a_size_runs_by_its_name(tmp_path):
     content = {
         "defaults": {**DEFAULTS, "seeds": 1},
         "grid": [{"model": "zero"}],
-        "recipes": {"small": {"grid": [{"model": "averaging"}]}},
+        "sizes": {"small": {"grid": [{"model": "averaging"}]}},
     }
-    result = sweep(content, out=tmp_path, recipe="small")
+    result = sweep(content, out=tmp_path, size="small")
     assert [r.spec.model for r in result.records] == ["averaging"]
 
 

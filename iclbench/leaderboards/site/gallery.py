@@ -120,7 +120,7 @@ def _figures(
     Without any, it is drawn at the size with most records. Raises UsageError where it can't be.
     """
     file = read_sweep_file(study.path)
-    sizes = {name: file.sized(name) for name in (QUICK, *file.recipes)}
+    sizes = {name: file.sized(name) for name in (QUICK, *file.sizes)}
     members = {name: _members(sized, folder, records) for name, sized in sizes.items()}
     complete = [name for name, (kept, missing) in members.items() if kept and not missing]
     judged = {record.id for judgement in judgements for record in judgement.records}
@@ -177,7 +177,7 @@ def _figure(
     described = file.figure
     if described is None:
         raise UsageError("the sweep has no figure")
-    flag = "" if size == QUICK else f" --recipe {size}"
+    flag = "" if size == QUICK else f" --size {size}"
     return {
         "size": size,
         "title": described.title,

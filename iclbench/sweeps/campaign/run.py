@@ -169,7 +169,7 @@ def _run_sweep(job: dict[str, Any], settings: Settings) -> str | None:
     folder = Path(job["folder"])
     result = sweep(
         job["file"],
-        recipe=job["size"],
+        size=job["size"],
         out=folder,
         device=settings.device,
         engine=settings.engine,
