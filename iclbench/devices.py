@@ -94,7 +94,7 @@ def find_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise UsageError(f"{name!r} is not a device; use auto, cpu or cuda[:N]") from None
-    if device.type not in {"cpu", "cuda"}:
+    if device.type not in {"cpu", "cuda"} or (device.type == "cpu" and device.index is not None):
         raise UsageError(f"device {name!r} is not supported; use auto, cpu or cuda[:N]")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UsageError(f"device {name!r} does not exist ({torch.cuda.device_count()} GPUs)")

@@ -136,7 +136,8 @@ class PluginHost:
 
     def observe(self, observer: object, name: str) -> None:
         """Call an object's run hooks too, for example those of a progress display."""
-        self._manager.register(observer, name=f"{name} (observer)")
+        # The number tells two observers of one name apart.
+        self._manager.register(observer, name=f"{name} (observer)#{id(observer)}")
 
     def forget(self, observer: object) -> None:
         """Undo `observe`."""
@@ -153,7 +154,8 @@ class PluginHost:
                 self._manager.subset_hook_caller(hook, remove_plugins=others)(**arguments)
             except PLUGIN_FAILURES as error:
                 name = str(self._manager.get_name(plugin))
-                label = next((p.label for p in self.plugins if p.name == name), name)
+                shown = name.partition("#")[0]
+                label = next((p.label for p in self.plugins if p.name == name), shown)
                 problem = f"plugin {label} is dropped: {hook} raised {reason_of(error)}"
                 self.problems.append(problem)
                 report(problem)

@@ -110,3 +110,8 @@ def test_a_record_names_the_cpu_where_the_system_does(text, expected, monkeypatc
     monkeypatch.setattr("pathlib.Path.read_text", lambda *_: text)
     monkeypatch.setattr("platform.processor", platform.machine)
     assert cpu_name.__wrapped__() == expected
+
+
+def test_the_processor_has_no_number():
+    with pytest.raises(UsageError, match="'cpu:0' is not supported; use auto, cpu or cuda"):
+        find_device("cpu:0")

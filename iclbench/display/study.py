@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -109,7 +110,8 @@ def _parameter_counts(table: StudyTable, record: Record, store: RecordStore) -> 
     sizes: dict[str, int] = {}
     with safe_open(store.objects.sound_path(record.weights_file), framework="np") as file:
         for key in file.keys():  # noqa: SIM118
-            sizes[key.partition("/")[2]] = math.prod(file.get_slice(key).get_shape())
+            # A plain state dict has no seeds before its names.
+            sizes[re.sub(r"^[0-9]+/", "", key)] = math.prod(file.get_slice(key).get_shape())
     counts = {
         column: sum(n for name, n in sizes.items() if _matches(name, patterns))
         for column, patterns in table.counts.items()

@@ -16,7 +16,7 @@ from ..api.recipe import SMOKE
 from ..api.record import Record
 from ..api.spec import RunSpec
 from ..api.task import Task
-from ..plugins import PluginHost, host
+from ..plugins import host
 from ..runs.checks import expect
 from ..runs.code import HARNESS
 from ..runs.plan import resolve
@@ -60,18 +60,22 @@ def small_config(architecture: type[Architecture]) -> Config:
 
 def usable_task(name: str) -> Task[Any] | None:
     """The task with its default arguments; None if they do not suffice, or data are missing."""
-    return _usable_task(host(), name)
-
-
-@functools.lru_cache(maxsize=256)
-def _usable_task(plugins: PluginHost, name: str) -> Task[Any] | None:
     try:
-        task_class: type[Task[Any]] = plugins.load("task", name, Task)
+        task_class: type[Task[Any]] = host().load("task", name, Task)
+    except PLUGIN_FAILURES:  # another plugin's problem is none of the checked one
+        return None
+    return _usable_task(task_class)
+
+
+# Of the class: one that is corrected in a notebook is another task.
+@functools.lru_cache(maxsize=256)
+def _usable_task(task_class: type[Task[Any]]) -> Task[Any] | None:
+    try:
         if required_args(task_class.Config):
             return None
         task = task_class(task_class.Config())
         _ = task.signature
-    except PLUGIN_FAILURES:  # another plugin's problem is none of the checked one
+    except PLUGIN_FAILURES:
         return None
     return task
 

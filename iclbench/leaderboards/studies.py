@@ -32,7 +32,7 @@ class Study:
     @property
     def caption(self) -> str:
         """The first sentence of the file's first comment, which describes the figure."""
-        lines = self.path.read_text("utf-8").splitlines()
+        lines = self.path.read_text("utf-8-sig").splitlines()
         comment = itertools.takewhile(lambda line: line.startswith("#"), lines)
         text = " ".join(line.removeprefix("#").strip() for line in comment)
         # A sentence ends before a capital; "B.3" and "W_e" don't.

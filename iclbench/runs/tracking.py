@@ -36,9 +36,9 @@ def tracking(
         if name not in chosen:
             raise UsageError(f"arguments for the tracker {name!r}, which is not asked for")
     observers = {name: _Observer(_maker(name, given.get(name, {}), Path(out))) for name in chosen}
-    for name, observer in observers.items():
-        host().observe(observer, f"tracker {name}")
     try:
+        for name, observer in observers.items():
+            host().observe(observer, f"tracker {name}")
         yield
     finally:
         for observer in observers.values():

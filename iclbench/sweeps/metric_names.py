@@ -33,8 +33,9 @@ def require_metrics(file: SweepFile, plans: Iterable[Plan]) -> None:
     figure, table = file.figure, file.table
     if table is None and (figure is None or (figure.x != CURVE and not any(figure.metrics))):
         return
+    plans = list(plans)
     by_task = {f"{p.spec.task} {canonical_json(p.spec.task_args)}": p for p in plans}
-    if not by_task or len(by_task) > MOST_TASKS:
+    if not by_task or len(by_task) > MOST_TASKS or any(map(_measures_more, plans)):
         return
     tasks = [plan.task for plan in by_task.values()]
     names = [names_before(plan) for plan in by_task.values()]
@@ -59,7 +60,7 @@ def names_before(plan: Plan) -> set[str] | None:
 
     They are those that the task measures of a model that predicts zeros.
     """
-    if plan.metrics or plan.grader is not None:
+    if _measures_more(plan):
         return None
     task = plan.task
     context = EvaluationContext(torch.device("cpu"), torch_generator("cpu", "names"))
@@ -69,6 +70,11 @@ def names_before(plan: Plan) -> set[str] | None:
             return set(task.combine([task.evaluate(_zeros(b, task), b, context) for b in batches]))
     except PLUGIN_FAILURES:  # of a task that asks a model for more than a prediction
         return None
+
+
+def _measures_more(plan: Plan) -> bool:
+    """Whether metrics or a grader add names that the task does not know."""
+    return bool(plan.metrics) or plan.grader is not None
 
 
 def _zeros(batch: Batch, task: Any) -> Any:

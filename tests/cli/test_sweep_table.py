@@ -140,3 +140,24 @@ def test_what_is_only_submitted_prints_no_table(cli, write, tmp_path, option):
         2,
         "iclbench: error: --detach prints no table: leave out --format, --columns and --sort\n",
     )
+
+
+MORE = """
+[[grid]]
+model = "averaging"
+metrics = ["shown"]
+"""
+ALONE = """
+[[grid]]
+model = "zero"
+"""
+
+
+@pytest.mark.parametrize("grids", [MORE + ALONE, ALONE + MORE])
+def test_the_order_of_grids_does_not_matter_for_names_of_metrics(cli, tmp_path, provide, grids):
+    provide("metric", "shown", Shown)
+    file = tmp_path / "sweep.toml"
+    defaults = '[defaults]\ntask = "least-squares"\neval_prompts = 16\n'
+    file.write_text(f'{defaults}[table]\nmetrics = ["squared_error", "shown"]\n{grids}')
+    outcome = cli("sweep", file, "--dry-run", "--out", tmp_path / "r")
+    assert outcome.code == 0, outcome.err

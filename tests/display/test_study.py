@@ -5,8 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from safetensors.torch import save_file
+from support import TINY
 
-from iclbench.display.study import _study_cell
+from iclbench import RecordStore, run
+from iclbench.display.study import _parameter_counts, _study_cell
 from iclbench.sweeps.table import StudyTable
 
 MEANS, MEDIANS = StudyTable(metrics=("*",)), StudyTable(metrics=("*",), statistic="median")
@@ -35,3 +38,15 @@ def test_unreliable_means_have_both_bounds_and_medians_none():
     skewed = SimpleNamespace(mean=2.46, low=0.635, high=9.56, reliable=True, median=1.0)
     assert _study_cell(MEANS, skewed) == "2.46 [0.635, 9.56]"
     assert _study_cell(MEDIANS, None) == ""
+
+
+def test_parameters_of_loaded_weights_are_counted_like_those_of_seeds(tmp_path):
+    counts = StudyTable(metrics=("*",), counts={"all": ("*",), "bias": ("*.bias",)})
+    trained = run("transformer", **{**TINY, "seeds": 2}, out=tmp_path)
+    plain = tmp_path / "plain.safetensors"
+    save_file(trained.weights()[0], plain)
+    loaded = run("transformer", **TINY, weights=str(plain), out=tmp_path)
+    store = RecordStore(tmp_path)
+    first, second = (_parameter_counts(counts, record, store) for record in (trained, loaded))
+    assert first == second
+    assert first["all"].value == trained.parameters > first["bias"].value > 0

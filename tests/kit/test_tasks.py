@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from iclbench import ConformanceError
+from iclbench import ConformanceError, Entry, host
 from iclbench.kit.tasks import check_task
+from iclbench.kit.trials import usable_task
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 
 
@@ -93,3 +94,12 @@ def test_a_task_that_breaks_its_promise_is_caught(task, reason):
 def test_a_quantity_that_is_drawn_twice_is_caught():
     with pytest.raises(ValueError, match="'x' twice"):
         check_task(DrawsTwice(FixedConfig()))
+
+
+def test_models_are_tried_on_the_task_as_it_is_now(provide):
+    """A task that is corrected in a notebook takes the place of the wrong one."""
+    wrong, corrected = (type("Noted", (LeastSquares,), {"name": "noted"}) for _ in range(2))
+    provide("task", "noted", wrong)
+    assert type(usable_task("noted")) is wrong
+    host().plugins[-1].entries["task"] = (Entry("noted", "for a test", corrected),)
+    assert type(usable_task("noted")) is corrected

@@ -8,11 +8,11 @@ import shutil
 import pytest
 from browser import find
 
-from iclbench.leaderboards.studies import _has_figure, caption, find_study, studies
+from iclbench.leaderboards.studies import Study, _has_figure, caption, find_study, studies
 from iclbench.plugins import host
 from iclbench.sweeps.sweep import sweep
 
-SMALL = """
+SMALL = """# A study of descent. More of it.
 [figure]
 x = "model_args.steps"
 title = "descent"
@@ -171,3 +171,8 @@ def test_images_are_written(cli, study, tmp_path, kind, start):
 def test_a_study_may_start_with_a_byte_order_mark(tmp_path):
     (tmp_path / "study.toml").write_text(SMALL, "utf-8-sig")
     assert _has_figure(tmp_path / "study.toml")
+    plain = tmp_path / "plain.toml"
+    plain.write_text(SMALL)
+    captions = {Study("x", tmp_path / name).caption for name in ("study.toml", "plain.toml")}
+    assert len(captions) == 1
+    assert captions != {""}

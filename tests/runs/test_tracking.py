@@ -137,3 +137,10 @@ def test_losses_that_are_not_finite_are_left_out():
 
     assert losses_of(Spec, [math.nan, 2.0]) == {"loss/mean": 2.0, "loss/seed-5": 2.0}
     assert losses_of(Spec, [math.nan, math.inf]) == {}
+
+
+def test_a_tracker_within_itself_follows_a_run_twice(notes, tmp_path):
+    events = notes()
+    with tracking("notes", out=tmp_path), tracking("notes", out=tmp_path):
+        run("zero", **TINY, out=tmp_path)
+    assert [event[0] for event in events].count("finish") == 2

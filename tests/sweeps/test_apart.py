@@ -7,12 +7,13 @@ import pytest
 from iclbench import RecordError, RecordStore, RunError, RunSpec, verify
 from iclbench.api.costs import BudgetReport
 from iclbench.cli.common import record_paths
-from iclbench.runs.budget import FixedSteps, steps_path
+from iclbench.runs.budget import FixedSteps, known_steps, steps_path
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.training import checkpoint_path, training_code
+from iclbench.sweeps.campaign import apart
 from iclbench.sweeps.campaign.apart import (
     SEEDS,
     _budget,
@@ -126,3 +127,24 @@ def test_seeds_of_the_published_boards_are_not_trained_again(tmp_path):
     take_seeds(published, settings)
     with pytest.raises(RecordError, match=path.name):
         take_seeds(published, Settings(tmp_path / "other", device="cpu"))
+
+
+def test_steps_that_vanish_as_the_first_seed_ends_are_read_from_its_record(tmp_path, monkeypatch):
+    plan = resolve(RunSpec(model="lsa", task="least-squares", budget="1s", seeds=(0, 1)))
+    settings = Settings(tmp_path, device="cpu")
+    first = seed_plan(plan, 0)
+    path = steps_path(checkpoint_path([first], seed_settings(settings).out))
+    fixed = FixedSteps(steps=7, rate=1.0, asked="1s", code=training_code([first]))
+    path.parent.mkdir(parents=True)
+    path.write_text(fixed.model_dump_json())
+
+    def ends_meanwhile(asked):
+        monkeypatch.undo()
+        run_seed(plan, 0, settings)
+        return known_steps(asked)
+
+    monkeypatch.setattr(apart, "known_steps", ends_meanwhile)
+    run_seed(plan, 1, settings, patience=30)
+    records = map(read_record, RecordStore(seed_settings(settings).out).paths())
+    assert [record.training.steps for record in records] == [7, 7]
+    assert not path.exists()

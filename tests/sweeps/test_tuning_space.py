@@ -9,6 +9,7 @@ from test_tuning import plan_of
 
 from iclbench import RunSpec, UsageError
 from iclbench.runs.plan import resolve
+from iclbench.sweeps.tuning.search import SearchSettings
 from iclbench.sweeps.tuning.space import PER_PROGRAM, _in_range, points_of, search_space
 
 
@@ -147,3 +148,19 @@ def test_a_space_of_one_point_has_one_trial():
     plan = plan_of(recipe_args={"learning_rate": 1e-3, "schedule": "cosine", "optimizer": "adam"},
                    model_args={"layers": 1, "width": 8, "init_std": 0.1})  # fmt: skip
     assert len(points_of(search_space(plan, {}), plan, 12, 0)) == 1
+
+
+def test_the_recipe_s_own_point_is_searched_where_arguments_are_lists(monkeypatch):
+    plan = plan_of(model="hybrid")
+    mixers = tuple(plan.config.mixers)
+    searched = {"mixers": (mixers, ("baseconv", "attention"))}
+    monkeypatch.setattr(type(plan.architecture), "search_args", searched, False)
+    space = search_space(plan, {})
+    assert space.model_args == {"mixers": (list(mixers), ["baseconv", "attention"])}
+    assert points_of(space, plan, 4, 0)[0].model_args["mixers"] == list(mixers)
+
+
+@pytest.mark.parametrize("trials", [0, 10_001])
+def test_a_search_has_some_trials(trials):
+    with pytest.raises(UsageError, match=f"trials={trials}: a search has 1 to 10,000 trials"):
+        SearchSettings(trials=trials)

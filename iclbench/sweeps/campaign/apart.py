@@ -15,12 +15,12 @@ from statistics import fmean
 from typing import Any
 
 from ...api.costs import SCORES, BudgetReport, ValidationCurve
-from ...api.errors import RecordError, RunError
+from ...api.errors import CheckpointError, RecordError, RunError
 from ...api.record import Record, TrainingReport
 from ...devices import find_device
 from ...files import write_atomically
 from ...precision import DTYPES, full_precision
-from ...runs.budget import known_steps, steps_path
+from ...runs.budget import FixedSteps, known_steps, steps_path
 from ...runs.exclusive import exclusive
 from ...runs.models import Model
 from ...runs.plan import Plan, resolve
@@ -83,7 +83,7 @@ def _steps_of(first: Plan, settings: Settings, patience: float) -> int:
         record = store.find(first.spec)
         if record is not None and record.budget is not None:
             return record.budget.steps
-        fixed = known_steps(path) if path.exists() else None
+        fixed = _fixed_steps(path)
         # The first seed replaces what another request or other code has left.
         if fixed and (fixed.asked, fixed.code) == (first.spec.budget, training_code([first])):
             return fixed.steps
@@ -91,6 +91,14 @@ def _steps_of(first: Plan, settings: Settings, patience: float) -> int:
             seed = first.spec.seeds[0]
             raise RunError(f"the steps of seed {seed} are not known yet; run it first")
         time.sleep(min(1.0, patience))
+
+
+def _fixed_steps(path: Path) -> FixedSteps | None:
+    """The steps in a file; None where it is not there yet, or went with the training's end."""
+    try:
+        return known_steps(path)
+    except CheckpointError:
+        return None
 
 
 @exclusive()

@@ -11,7 +11,6 @@ import os
 import pickle
 import signal
 import threading
-import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -135,8 +134,7 @@ class _Team:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         gpu = self._free_gpu()
-        arguments = (theirs, os.getpid(), gpu)
-        process = context.Process(target=_work, args=arguments, name="iclbench worker")
+        process = context.Process(target=_work, args=(theirs, gpu), name="iclbench worker")
         worker = _Worker(process, ours, gpu)
         with _signals_blocked():
             process.start()
@@ -249,12 +247,12 @@ def _signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(connection: Connection, parent: int, gpu: str | None) -> None:
+def _work(connection: Connection, gpu: str | None) -> None:
     """Answer jobs until the connection is closed, or a signal ends the work."""
     if gpu is not None:
         # CUDA reads it when it is first used, which is later.
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
-    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     try:
         # A worker gets Ctrl-C from the terminal and SIGTERM from its parent: one is enough.
         with interruptible(second=ignore):
@@ -287,8 +285,9 @@ def _answer(request: bytes, connection: Connection) -> bytes:
         return pickle.dumps(RunError(first_line(error)))
 
 
-def _exit_with(parent: int) -> None:
+def _exit_with_parent() -> None:
     # A killed parent can't stop its workers, which would compete with a restarted sweep.
-    while os.getppid() == parent:
-        time.sleep(0.5)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
     os._exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from ...api.config import parse_config
 from ...api.errors import UsageError
 from ...api.random import philox
 from ...api.recipe import Recipe
+from ...api.spec import canonical_json
 from ...api.tuning import OptimizerChoice, Range, SearchSpace
 from ...runs.arguments import values_of
 from ...runs.models import initial_module
@@ -114,13 +116,15 @@ def _scales(plan: Plan) -> Range | None:
 def _shapes(plan: Plan) -> dict[str, tuple[Any, ...]]:
     """Values of the arguments for depth and width that are not given, the default among them."""
     fields = plan.architecture.Config.model_fields
-    values: dict[str, tuple[Any, ...]] = dict(plan.architecture.search_args)
+    # As JSON, in which a configuration's values are compared with them.
+    given = json.loads(canonical_json(dict(plan.architecture.search_args)))
+    values: dict[str, tuple[Any, ...]] = {name: tuple(allowed) for name, allowed in given.items()}
     if not values:
         values = {name: SHAPES[name] for name in SHAPES if name in fields}
     shapes = {}
     for name, allowed in values.items():
         if name not in plan.request.model_args:
-            default = getattr(plan.config, name)
+            default = values_of(plan.config)[name]
             shapes[name] = allowed if default in allowed else (*allowed, default)
     return shapes
 
