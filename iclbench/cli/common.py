@@ -52,12 +52,12 @@ Device = Annotated[
         help="Device to run on; auto uses a GPU if available.",
     ),
 ]
-ReadData = Annotated[
+Trust = Annotated[
     bool,
     typer.Option(
-        "--read-data",
-        help="Read files and Hugging Face datasets that records name in their arguments. Only for "
-        "records of people whom you trust.",
+        "--trust",
+        help="Read the files and Hugging Face datasets, and import the optimizers, that records "
+        "name. Only for records of people whom you trust.",
     ),
 ]
 Engine = Annotated[

@@ -10,7 +10,7 @@ import typer
 
 from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..console import report
-from .common import Device, ReadData, Strict, record_paths, sound_host
+from .common import Device, Strict, Trust, record_paths, sound_host
 from .paths import Records, usable_path
 
 
@@ -35,7 +35,7 @@ def submit(
             help="Also evaluate on newly drawn prompts. For maintainers only.",
         ),
     ] = False,
-    read_data: ReadData = False,
+    trusted: Trust = False,
     strict: Strict = False,
 ) -> None:
     """Verify records, copy them into the leaderboards, and print a summary.
@@ -53,7 +53,7 @@ def submit(
     existing = nearest_existing(store.folder)
     if not existing.is_dir():
         raise UsageError(f"{existing} is a file: records can't be copied into it")
-    accepted, refused = examine_all(paths, store, device, read_data=read_data)
+    accepted, refused = examine_all(paths, store, device, trusted=trusted)
     typer.echo(summary(accepted, refused), nl=False)
     # On a terminal the summary has said it; where it goes to a file, errors still have to be seen.
     for reason in [] if sys.stdout.isatty() else refused:

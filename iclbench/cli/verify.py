@@ -14,10 +14,10 @@ from ..display.table import Output
 from .common import (
     Columns,
     Device,
-    ReadData,
     Sort,
     Strict,
     Style,
+    Trust,
     chosen_sample,
     record_paths,
     show_table,
@@ -50,7 +50,7 @@ def verify(
     write: Annotated[
         bool, typer.Option("--write", help="Write the proof into records that pass.")
     ] = False,
-    read_data: ReadData = False,
+    trusted: Trust = False,
     every: Annotated[
         bool, typer.Option("--all", help="Show every fact, not only those that differ.")
     ] = False,
@@ -79,7 +79,7 @@ def verify(
     paths = record_paths(records)
     _require_objects(paths)
     chosen = paths if sample is None else chosen_sample(paths, sample)
-    request = Request(device, retrain, write, read_data)
+    request = Request(device, retrain, write, trusted)
     count = _workers(len(chosen), request, workers)
     summary = Summary(len(chosen), every, quiet=not output.is_default)
     summary.table().arranged(output)  # refuses unknown columns before the work

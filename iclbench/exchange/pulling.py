@@ -27,10 +27,10 @@ from ..files import (
     require_writable,
 )
 from ..runs.heldout import SUFFIX
-from ..runs.named_data import require_shipped_data
 from ..runs.objects import MOST_OBJECT_BYTES, Objects
 from ..runs.proofs import is_retrained, without_proof
 from ..runs.store import MOST_RECORD_BYTES, RecordStore, is_record_name, read_record, require_place
+from ..runs.strangers import require_harmless
 from ..runs.verify import require_holding
 from .comparison import require_same_prompts
 from .document import DOCUMENT, MOST_DOCUMENT_BYTES, Export, read_export
@@ -197,7 +197,7 @@ def _require_whole(staging: Path, records: Sequence[Record]) -> None:
 def _require_holding(path: Path) -> None:
     """As `runs.verify.require_holding`; the reason does not name the temporary folder."""
     try:
-        require_shipped_data(read_record(path), "; --no-verify copies it without measuring")
+        require_harmless(read_record(path), "; --no-verify copies it without measuring")
         require_holding(path)
     except PLUGIN_FAILURES as error:
         reason = problem_with(path, error).replace(f"{path.parents[1]}/", "")

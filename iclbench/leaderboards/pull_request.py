@@ -20,10 +20,10 @@ from ..api.names import is_plain_name, visible
 from ..api.tuning import tuning_bytes
 from ..files import LEADERBOARDS, RECORDS, STUDIES
 from ..runs.heldout import SUFFIX
-from ..runs.named_data import require_shipped_data
 from ..runs.objects import OBJECTS_FOLDER
 from ..runs.proofs import is_retrained
 from ..runs.store import is_record_name, read_record, require_place
+from ..runs.strangers import require_harmless
 from ..runs.tuned import TUNINGS_FOLDER, tuning_path
 from .argument_numbers import require_few_numbers
 from .reading import sound_records
@@ -189,7 +189,7 @@ def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
             record = read_record(path)
             require_place(path, record)
             named |= {path.parents[1] / reference.name for reference in record.files()}
-            require_shipped_data(record)
+            require_harmless(record)
             require_few_numbers(record)
             if is_retrained(record):
                 raise RecordError("its proof of training again is not of the board's side")

@@ -50,12 +50,12 @@ class Submission:
 
 
 def examine(
-    path: Path, store: RecordStore, device_name: str = "auto", *, read_data: bool = False
+    path: Path, store: RecordStore, device_name: str = "auto", *, trusted: bool = False
 ) -> Submission:
     """Validate and verify one record; raises UsageError with the reason if it is refused.
 
     Its files must be sound and small enough, its arguments few, every fact that can be computed
-    must hold, and it must not replace a published row or have its weights. `read_data` as for
+    must hold, and it must not replace a published row or have its weights. `trusted` as for
     `verify`.
     """
     record = read_record(path)
@@ -67,7 +67,7 @@ def examine(
     require_few_numbers(record)
     _require_files(path, record)
     new = _require_new(path, record, store)
-    checks = require_holding(path, device_name, read_data=read_data)
+    checks = require_holding(path, device_name, trusted=trusted)
     if new:
         published = list(published_of_task(record, store))
         require_own_formula(path, record, published)
@@ -81,7 +81,7 @@ def examine_all(
     store: RecordStore,
     device_name: str = "auto",
     *,
-    read_data: bool = False,
+    trusted: bool = False,
 ) -> tuple[list[Submission], list[str]]:
     """The submissions among the records, and the reasons why the others are refused.
 
@@ -93,7 +93,7 @@ def examine_all(
     ids: dict[str, Path] = {}
     for path in {path.resolve(): path for path in paths}.values():
         try:
-            submission = examine(path, store, device_name, read_data=read_data)
+            submission = examine(path, store, device_name, trusted=trusted)
             other = ids.setdefault(submission.record.id, path)
             if other != path:
                 raise UsageError(f"{path}: same run as {other}")

@@ -26,7 +26,7 @@ NOT_COUNTED = frozenset(
                 "ranking", "record", "results", "stored", "suite", "tracker", "tuning"),
         "runs": ("__init__", "additions", "arguments", "asked_answers", "causality", "checks",
                  "code", "comparison", "cost_facts", "facts", "grading_facts", "heldout",
-                 "heldout_evaluation", "honesty", "inspection", "named_data", "objects", "proofs",
+                 "heldout_evaluation", "honesty", "inspection", "strangers", "objects", "proofs",
                  "recorded", "recorded_answers", "recorded_endings", "report", "retraining",
                  "reuse", "rounding", "shift_records", "sizes", "state_size", "store", "stored",
                  "suites", "tracking", "tuned", "values", "verify", "weights_facts"),

@@ -35,20 +35,20 @@ from .grading_facts import compare_grading, grader_of
 from .heldout_evaluation import compare_held_out
 from .measure import analyse, axes_of, measure
 from .models import Model, given_models
-from .named_data import require_shipped_data
 from .plan import Plan
 from .recorded import Recorded
 from .rounding import measure_rounded
 from .shifts import present_shifts, shifted_models, shifted_plan
 from .state_size import state_sizes
 from .store import read_record
+from .strangers import require_harmless
 
 #: How to verify a record all the same.
-READ_DATA = "; --read-data (read_data=True) reads it, for records of people whom you trust"
+TRUSTED = "; --trust (trusted=True) allows it, for records of people whom you trust"
 
 
 @exclusive()
-def verify(path: str | Path, device: str = "auto", *, read_data: bool = False) -> list[Check]:
+def verify(path: str | Path, device: str = "auto", *, trusted: bool = False) -> list[Check]:
     """Compute every fact of a record again that is not about the past, and compare.
 
     Solvers and constructions are built again; trained and loaded models come from the weights
@@ -57,15 +57,15 @@ def verify(path: str | Path, device: str = "auto", *, read_data: bool = False) -
     record or its files are damaged or contradict each other, and PluginError when a plugin is
     missing.
 
-    Without `read_data`, a record is refused whose arguments name a file, a folder or a dataset of
-    the hub: whoever made it would choose what this machine reads.
+    Without `trusted`, a record is refused that names a file, a folder, a dataset of the hub or an
+    optimizer to import: whoever made it would choose what this machine reads and runs.
     """
     path = Path(path)
     record = read_record(path)
     require_plugins(path, record)
     try:
-        if not read_data:
-            require_shipped_data(record, READ_DATA)
+        if not trusted:
+            require_harmless(record, TRUSTED)
         return _verify(path, record, device)
     except IclbenchError as error:
         if str(path) in str(error):
@@ -73,9 +73,9 @@ def verify(path: str | Path, device: str = "auto", *, read_data: bool = False) -
         raise type(error)(f"{path}: {error}") from error
 
 
-def require_holding(path: Path, device: str = "auto", *, read_data: bool = False) -> list[Check]:
+def require_holding(path: Path, device: str = "auto", *, trusted: bool = False) -> list[Check]:
     """The checks of `verify`; raises RecordError unless all of them hold."""
-    checks = verify(path, device, read_data=read_data)
+    checks = verify(path, device, trusted=trusted)
     failing = [check for check in checks if not check.holds]
     if failing:
         raise RecordError(

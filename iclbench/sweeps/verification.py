@@ -32,14 +32,14 @@ FEWEST, MOST = 8, 8
 class Request:
     """What is asked of each record: to verify it, and after that to train it again or to prove it.
 
-    Only a record that holds gets a proof, which `write` puts into it. Without `read_data`, records
-    that name files, folders or datasets of the hub are refused.
+    Only a record that holds gets a proof, which `write` puts into it. Without `trusted`, records
+    that name data or code are refused.
     """
 
     device: str = "auto"
     retrain: bool = False
     write: bool = False
-    read_data: bool = False
+    trusted: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _checks(path: Path, request: Request) -> tuple[list[Check], str]:
 
     It is only trained again where everything else holds.
     """
-    checks = verify(path, request.device, read_data=request.read_data)
+    checks = verify(path, request.device, trusted=request.trusted)
     if not all(check.holds for check in checks):
         return checks, ""
     proved, retrained = None, ""

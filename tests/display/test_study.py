@@ -45,7 +45,8 @@ def test_parameters_of_loaded_weights_are_counted_like_those_of_seeds(tmp_path):
     trained = run("transformer", **{**TINY, "seeds": 2}, out=tmp_path)
     plain = tmp_path / "plain.safetensors"
     save_file(trained.weights()[0], plain)
-    loaded = run("transformer", **TINY, weights=str(plain), out=tmp_path)
+    args = {**TINY, "model_args": trained.spec.model_args}
+    loaded = run("transformer", **args, weights=str(plain), out=tmp_path)
     store = RecordStore(tmp_path)
     first, second = (_parameter_counts(counts, record, store) for record in (trained, loaded))
     assert first == second

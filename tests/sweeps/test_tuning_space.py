@@ -9,7 +9,6 @@ from test_tuning import plan_of
 
 from iclbench import RunSpec, UsageError
 from iclbench.runs.plan import resolve
-from iclbench.sweeps.tuning.search import SearchSettings
 from iclbench.sweeps.tuning.space import PER_PROGRAM, _in_range, points_of, search_space
 
 
@@ -162,5 +161,6 @@ def test_the_recipe_s_own_point_is_searched_where_arguments_are_lists(monkeypatc
 
 @pytest.mark.parametrize("trials", [0, 10_001])
 def test_a_search_has_some_trials(trials):
+    plan = plan_of()
     with pytest.raises(UsageError, match=f"trials={trials}: a search has 1 to 10,000 trials"):
-        SearchSettings(trials=trials)
+        points_of(search_space(plan, {}), plan, trials, 0)

@@ -8,6 +8,7 @@ from ...api.errors import IclbenchError
 from ...api.ranking import Ranking
 from ...console import capitalized
 from ...runs.load import load_task
+from ...runs.strangers import require_shipped_data
 from .. import formats
 from ..arguments import argument_pairs
 from ..board import Board
@@ -54,6 +55,7 @@ def _shift_matrix(board: Board, title: str, about: Descriptions) -> View | None:
 def _shift_summaries(board: Board) -> dict[str, str]:
     """What each shift of the board's task changes; empty if the task is not installed."""
     try:
+        require_shipped_data(board.evaluation.task_args)
         task = load_task(board.task, **board.evaluation.task_args)
     except IclbenchError:
         return {}

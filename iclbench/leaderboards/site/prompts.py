@@ -25,6 +25,7 @@ from ...api.spec import canonical_json
 from ...api.task import Task
 from ...runs.load import load_task
 from ...runs.sizes import require_room, require_small_arguments
+from ...runs.strangers import require_shipped_data
 from ..formats import NOT_FINITE
 from ..grouping import grouped
 from .figure import View
@@ -59,8 +60,10 @@ class Prompts:
 def small_task(name: str, task_args: Mapping[str, Any], prompts: int) -> Task[Any]:
     """The task of a record, which a stranger may have written, to draw this many prompts of.
 
-    Raises UsageError for arguments that would need too much memory, and for an unknown task.
+    Raises UsageError for arguments that would need too much memory and for an unknown task, and
+    RecordError for arguments that name data which no package ships.
     """
+    require_shipped_data(task_args)
     task = load_task(name, **task_args)
     require_small_arguments(task.config, f"task {name}")
     require_room(prompts, task.signature, f"task {name}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...api.budget import Budget
-from ...api.errors import PLUGIN_FAILURES, RecordError, RunError, UsageError, reason_of
+from ...api.errors import PLUGIN_FAILURES, RecordError, RunError, reason_of
 from ...api.executor import Executor, JobListener
 from ...api.record import Record
 from ...api.spec import RunSpec
@@ -39,7 +39,7 @@ from ...runs.tuned import write_tuning
 from ..jobs import job_of, request_of, run_job
 from ..programs import make_executor
 from .space import Point, points_of, search_space
-from .trials import MOST_TRIALS, TRIALS
+from .trials import TRIALS
 
 #: The folder of the trials' records, in the output folder.
 TRIALS_FOLDER = "tuning"
@@ -60,10 +60,6 @@ class SearchSettings:
     workers: int | None = None
     executor: str = "local"
     executor_args: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.trials <= MOST_TRIALS:
-            raise UsageError(f"trials={self.trials}: a search has 1 to {MOST_TRIALS:,} trials")
 
 
 class PlannedTrial(NamedTuple):

@@ -24,6 +24,7 @@ from ...runs.plan import Plan
 from ...training.optimizers.base import BatchOptimizer
 from ...training.optimizers.choice import OWN, check_optimizer, make_optimizer
 from ...training.replicas import Replicas
+from .trials import MOST_TRIALS
 
 #: The learning rates that are searched, relative to the recipe's.
 RATES = (0.1, 30.0)
@@ -160,7 +161,10 @@ def points_of(space: SearchSpace, plan: Plan, trials: int, seed: int) -> list[Po
     """At most that many distinct points: the recipe's own if it is in the space, then Sobol's.
 
     The points of a program share optimizer, schedule, depth and width, which are drawn once.
+    Raises UsageError for no trial, or too many.
     """
+    if not 1 <= trials <= MOST_TRIALS:
+        raise UsageError(f"trials={trials}: a search has 1 to {MOST_TRIALS:,} trials")
     programs = math.ceil(trials / PER_PROGRAM)
     names = list(space.model_args)
     shapes = list(_sobol(2 + len(names), programs, "tuning shapes", seed))
