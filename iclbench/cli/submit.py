@@ -32,7 +32,8 @@ def submit(
         bool,
         typer.Option(
             "--held-out",
-            help="Also evaluate on newly drawn prompts. For maintainers only.",
+            help="Also evaluate on newly drawn prompts; of published records, only those that lack "
+            "such an evaluation. For maintainers only.",
         ),
     ] = False,
     trusted: Trust = False,
@@ -44,7 +45,7 @@ def submit(
     """
     sound_host(strict)
     from ..files import RECORDS, nearest_existing, require_writable
-    from ..leaderboards.submission import add_held_out, examine_all, publish, summary
+    from ..leaderboards.submission import add_held_out, examine_all, is_settled, publish, summary
     from ..runs.heldout import draw_salt, held_out_path
     from ..runs.store import RecordStore
 
@@ -53,6 +54,11 @@ def submit(
     existing = nearest_existing(store.folder)
     if not existing.is_dir():
         raise UsageError(f"{existing} is a file: records can't be copied into it")
+    if held_out:
+        paths = [path for path in paths if not is_settled(path, store)]
+        if not paths:
+            typer.echo("no published record lacks a held-out evaluation")
+            return
     accepted, refused = examine_all(paths, store, device, trusted=trusted)
     typer.echo(summary(accepted, refused), nl=False)
     # On a terminal the summary has said it; where it goes to a file, errors still have to be seen.

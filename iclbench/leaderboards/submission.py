@@ -138,6 +138,16 @@ def add_held_out(submission: Submission, path: Path, salt: str) -> HeldOut | Non
     return held_out
 
 
+def is_settled(path: Path, store: RecordStore) -> bool:
+    """Whether it is a published record that lacks no held-out evaluation."""
+    if not path.resolve().is_relative_to(store.folder.resolve()):
+        return False
+    try:
+        return held_out_path(path).exists() or not has_held_out(read_record(path))
+    except RecordError:  # it is refused later, with the reason
+        return False
+
+
 def _require_files(path: Path, record: Record) -> None:
     """The files must be named after the record, whole, and small enough to be published."""
     name = PurePosixPath(record.file).name

@@ -86,3 +86,19 @@ def test_a_row_that_differs_in_further_metrics_alone_is_refused(cli, tmp_path, r
     # Other arguments make another row.
     other = run("ridge", "ridge", eval_prompts=32, metrics=("alignment",), out=tmp_path / "more")
     assert cli("submit", other.path, "--to", boards).code == 0
+
+
+def test_a_published_record_gets_the_held_out_evaluation_that_it_lacks(cli, path, tmp_path):
+    """An evaluation that was cut off is made up for; nothing else is looked at again."""
+    boards = tmp_path / "boards"
+    run(model="zero", task="least-squares", eval_prompts=16, out=path.parents[1])
+    assert cli("submit", path.parents[1], "--to", boards).code == 0
+    records = boards / "records"
+    assert not list(records.glob("*/*.heldout.json"))
+    late = cli("submit", "--held-out", records, "--to", boards)
+    assert late.code == 0, late.err
+    assert late.out.startswith("## 1 record, all")
+    (held_out,) = records.glob("*/*.heldout.json")
+    assert held_out.name == f"{path.stem}.heldout.json"
+    again = cli("submit", "--held-out", records, "--to", boards)
+    assert (again.code, again.out) == (0, "no published record lacks a held-out evaluation\n")
