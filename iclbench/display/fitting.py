@@ -10,6 +10,8 @@ from .table import Column, Table, cell_of, shown_columns
 #: The fewest characters of a name, those that it keeps as long as columns can be left out instead,
 #: and the fewest of a text that is wrapped.
 SHORTEST, SHORT, NARROWEST = 8, 26, 24
+#: The fewest characters of a name's end.
+LEAST_END = 4
 #: Characters between two columns: the padding and the divider.
 GAP = 2
 #: The width where there is no terminal: more than any line has.
@@ -91,10 +93,16 @@ def _cut_alike(table: Table, columns: Sequence[Column], width: int) -> bool:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of at most so many columns; its end, which tells rows apart, keeps more of them."""
+    """A text of at most so many columns.
+
+    A first word, such as a model's name, is kept whole if some of the end, which tells rows apart,
+    has room beside it.
+    """
     if cell_len(text) <= most:
         return text
-    start = _first(text, (most - 1) // 3)
+    name, _, rest = text.partition(" ")
+    keeps_name = rest and cell_len(name) + 1 + LEAST_END <= most
+    start = name if keeps_name else _first(text, (most - 1) // 3)
     end = _first(text[::-1], most - 1 - cell_len(start))[::-1]
     return f"{start}…{end}"
 

@@ -122,6 +122,8 @@ def test_markdown_and_latex_escape_what_has_a_meaning():
 
 def test_a_shortened_name_keeps_its_end():
     assert shortened("transformer layers=2", 12) == "tra…layers=2"
+    # Arguments are cut before the name.
+    assert shortened("linear-transformer heads=2 ones=false", 26) == "linear-transformer…s=false"
     assert shortened("short", 12) == "short"
 
 

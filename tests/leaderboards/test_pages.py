@@ -34,7 +34,7 @@ def test_the_overview_has_a_table_for_each_origin(built):
     trained = overview_of(page, "float32 · ● trained")
     board = next(b for b in leaderboard(built / "records") if len(b.rows) == 5)
     best = max(row.score for row in board.rows[:2])
-    assert trained["baseconv"][column].startswith(f"○ {best:.2f}")
+    assert trained["baseconv"][column].startswith(f"{best:.2f} ○")
     assert "baseconv" in overview_of(page, "float32 · ◆ constructed")
     assert "v1" in page
     digest = hashlib.sha256((built / "rows.csv").read_bytes()).hexdigest()
