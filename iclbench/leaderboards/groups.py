@@ -106,10 +106,10 @@ def _groups(records: Sequence[Record]) -> list[list[int]]:
         is_trained = record.spec.origin == "trained"
         track = (record.track or "") if is_trained else ""
         groups.setdefault((not is_trained, track), []).append(i)
-    return [groups[key] for key in sorted(groups, key=lambda key: (key[0], _less_training(key[1])))]
+    return [groups[key] for key in sorted(groups, key=lambda key: (key[0], by_training(key[1])))]
 
 
-def _less_training(track: str) -> tuple[bool, bool, int, str]:
+def by_training(track: str) -> tuple[bool, bool, int, str]:
     """A key that sorts tracks: those of a GPU first, and the longest first of each kind."""
     try:
         budget = Budget.parse(track)

@@ -12,7 +12,7 @@ from iclbench import leaderboard, run
 from iclbench.display.boards import board_table
 from iclbench.leaderboards import formats, groups
 from iclbench.leaderboards.formats import rank, seeds
-from iclbench.leaderboards.groups import Measured, _graded_for_all, _less_training
+from iclbench.leaderboards.groups import Measured, _graded_for_all, by_training
 from iclbench.leaderboards.pages import task_page
 from iclbench.leaderboards.ranking import difference
 
@@ -181,4 +181,4 @@ def test_a_track_in_which_nothing_differs_says_so(board, monkeypatch):
 
 def test_the_track_with_the_most_training_comes_first():
     tracks = ["10m", "", "1m", "gpu-1h", "2h", "90s"]
-    assert sorted(tracks, key=_less_training) == ["gpu-1h", "2h", "10m", "90s", "1m", ""]
+    assert sorted(tracks, key=by_training) == ["gpu-1h", "2h", "10m", "90s", "1m", ""]
