@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..api.record import PluginReference
@@ -64,6 +65,8 @@ def _section(board: Board) -> str:
         f"{ranking.better_score} is better; evaluation seed {evaluation.seed}, "
         f"`{evaluation.digest[:16]}`."
     )
+    if text := _ranked(board):
+        about += f" {text}"
     if text := formats.undecided(board.undecided):
         about += f" {text}"
     lines = [*_floor_line(board), *(_line(row, board) for row in board.rows)]
@@ -76,6 +79,13 @@ def _section(board: Board) -> str:
         f"{title}\n\n{about}\n\n{table_of(lines)}\n\n"
         f"<details><summary>Commands</summary>\n\n```bash\n{commands}\n```\n\n</details>"
     )
+
+
+def _ranked(board: Board) -> str:
+    """How many rows are ranked together, in each track; empty where none is ranked."""
+    counts = Counter(row.track for row in board.rows if row.rank is not None)
+    parts = [f"{n} in {f'track {t}' if t else 'open budgets'}" for t, n in counts.items()]
+    return f"Ranked rows: {', '.join(parts)}." if parts else ""
 
 
 def _floor_line(board: Board) -> Iterable[dict[str, str]]:

@@ -113,3 +113,9 @@ def test_stale_rows_are_listed(changed, board):
     assert all(row.file in page for row in stale.rows)
     # The other pages follow from the records alone.
     assert task_page("least-squares", [stale]) == task_page("least-squares", [board])
+
+
+def test_a_task_page_says_how_many_rows_are_ranked_together(board):
+    assert "Ranked rows: 2 in open budgets." in task_page("least-squares", [board])
+    alone = tuple(replace(row, rank=None, unranked="alone") for row in board.rows)
+    assert "Ranked rows" not in task_page("least-squares", [replace(board, rows=alone)])
