@@ -184,7 +184,7 @@ def _line(row: Row) -> Line:
         "1% worst": Cell(formats.number(row.worst, ranking.scale), row.worst),
         "held out": Cell(formats.held_out(row), row.held_out_score),
         "track": Cell(row.track_name, row.track),
-        "seeds": Cell(str(row.seeds or ""), row.seeds),
+        "seeds": Cell(formats.seeds(row), row.seeds),
         "median": Cell(formats.number(statistics.median, ranking.scale), statistics.median),
         "parameters": Cell(formats.parameters(record), known_parameters(record)),
         "time": Cell(formats.seconds(row.seconds), row.seconds),

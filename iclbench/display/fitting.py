@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from .table import Column, Table, cell_of, shown_columns
@@ -10,6 +11,8 @@ from .table import Column, Table, cell_of, shown_columns
 #: The fewest characters of a name, those that it keeps as long as columns can be left out instead,
 #: and the fewest of a text that is wrapped.
 SHORTEST, SHORT, NARROWEST = 8, 26, 24
+#: The fewest characters of a name's end.
+LEAST_END = 4
 #: Characters between two columns: the padding and the divider.
 GAP = 2
 #: The width where there is no terminal: more than any line has.
@@ -85,16 +88,39 @@ def _cut_alike(table: Table, columns: Sequence[Column], width: int) -> bool:
     """Whether two names could not be told apart once they have lost their middle."""
     for name, most in name_widths(table, columns, width).items():
         texts = {cell_of(row.get(name)).text for row in table.rows}
-        if len({shortened(text, most) for text in texts}) < len(texts):
+        if len(set(shortened_names(texts, most).values())) < len(texts):
             return True
     return False
+
+
+def shortened_names(texts: Iterable[str], most: int) -> dict[str, str]:
+    """Each text in at most so many columns.
+
+    What follows the first word, such as a model's arguments, is cut before it, unless two texts
+    could not be told apart then.
+    """
+    texts = set(texts)
+    cut = {text: _cut_after_name(text, most) for text in texts}
+    count = Counter(cut.values())
+    return {text: cut[text] if count[cut[text]] == 1 else shortened(text, most) for text in texts}
 
 
 def shortened(text: str, most: int) -> str:
     """A text of at most so many columns; its end, which tells rows apart, keeps more of them."""
     if cell_len(text) <= most:
         return text
-    start = _first(text, (most - 1) // 3)
+    return _without_middle(text, most, _first(text, (most - 1) // 3))
+
+
+def _cut_after_name(text: str, most: int) -> str:
+    """The first word and as much of the end as has room, if that is LEAST_END or more."""
+    name, _, rest = text.partition(" ")
+    if cell_len(text) <= most or not rest or cell_len(name) + 1 + LEAST_END > most:
+        return shortened(text, most)
+    return _without_middle(text, most, name)
+
+
+def _without_middle(text: str, most: int, start: str) -> str:
     end = _first(text[::-1], most - 1 - cell_len(start))[::-1]
     return f"{start}…{end}"
 

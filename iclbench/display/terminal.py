@@ -24,7 +24,7 @@ from .fitting import (
     longest_word,
     name_widths,
     natural_width,
-    shortened,
+    shortened_names,
     without,
 )
 from .stacked import stacked_lines
@@ -208,11 +208,18 @@ def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
             min_width=longest_word(table, column) if column.fit == "wrap" else None,
             overflow="fold",
         )
+    names = {
+        column.name: shortened_names(
+            (cell_of(row.get(column.name)).text for row in table.rows), most[column.name]
+        )
+        for column in columns
+        if column.name in most
+    }
     for row in table.rows:
         cells = [(column, cell_of(row.get(column.name))) for column in columns]
         rich_table.add_row(
             *(
-                Text(shortened(cell.text, most.get(column.name, UNLIMITED)), style=cell.style)
+                Text(names.get(column.name, {}).get(cell.text, cell.text), style=cell.style)
                 for column, cell in cells
             )
         )

@@ -11,6 +11,7 @@ from ..api.ranking import Ranking
 from ..api.record import Record
 from ..console import counted
 from .ranking import Difference
+from .representative import is_one_training
 from .row import Bounds, Row
 from .sizes import known_parameters
 
@@ -40,6 +41,11 @@ DIGITS_OF_ERROR = (
 
 #: The most characters of a checkpoint's name.
 MOST_NAME = 40
+
+#: The marks of what a row says of chance, see `Row.chance`.
+CHANCE_MARKS = {"at chance": "≈", "perhaps at chance": "≈?", "worse than chance": "▽"}
+#: The mark of a row that used much more or less than its budget; the task's page says how much.
+OFF_BUDGET = "±"
 
 #: A row that used so much more or less of its track's budget says so.
 NEAR_BUDGET = 0.15
@@ -146,7 +152,7 @@ def difference(paired: Difference | None, scale: str, one_seed: bool = False) ->
 
 
 def rank(row: Row) -> str:
-    """The rank, `3–5` for an interval, or `one seed`; empty for a reference row."""
+    """The rank, `3–5` for an interval, or why there is none; empty for a reference row."""
     if row.rank is not None:
         return str(row.rank)
     return row.unranked if row.is_trained else ""
@@ -164,6 +170,24 @@ def mark(row: Row) -> str:
 def marks(rows: Iterable[Row]) -> str:
     """The different marks of rows."""
     return "".join(sorted({mark(row) for row in rows}))
+
+
+def cell_marks(row: Row) -> list[str]:
+    """The marks beside a row's number in a table of models and tasks."""
+    tuning = mark(row) if row.is_trained else ""
+    shown = [
+        "" if tuning == MARKS["trained"] else tuning,
+        RANGE if row.bounds.kind == "range over seeds" else "",
+        ONE_SEED if is_one_training(row.record) else "",
+        CHANCE_MARKS.get(row.chance, ""),
+        OFF_BUDGET if used(row) else "",
+    ]
+    return [text for text in shown if text]
+
+
+def seeds(row: Row) -> str:
+    """How many seeds were trained, and whether another row of the track has more."""
+    return f"{row.seeds or ''}{' (fewer)' if row.fewer_seeds else ''}"
 
 
 def notes(row: Row, stale: bool = True) -> str:

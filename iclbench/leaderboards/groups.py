@@ -36,7 +36,7 @@ from .tunings import near_chance
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE, HELD_OUT = "one seed", "reference", "held out"
-GIVEN = "given weights"
+GIVEN, ALONE = "given weights", "alone"
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ class Standing:
     above: np.ndarray | None
     #: Whether that row or this one was trained with one seed.
     one_seed_above: bool
+    #: Whether another row of the group has more seeds.
+    fewer_seeds: bool
     #: What ranks of the board's best row of chance; None if there is none.
     chance: np.ndarray | None
 
@@ -104,10 +106,10 @@ def _groups(records: Sequence[Record]) -> list[list[int]]:
         is_trained = record.spec.origin == "trained"
         track = (record.track or "") if is_trained else ""
         groups.setdefault((not is_trained, track), []).append(i)
-    return [groups[key] for key in sorted(groups, key=lambda key: (key[0], _less_training(key[1])))]
+    return [groups[key] for key in sorted(groups, key=lambda key: (key[0], by_training(key[1])))]
 
 
-def _less_training(track: str) -> tuple[bool, bool, int, str]:
+def by_training(track: str) -> tuple[bool, bool, int, str]:
     """A key that sorts tracks: those of a GPU first, and the longest first of each kind."""
     try:
         budget = Budget.parse(track)
@@ -132,6 +134,10 @@ def _standings(
     chance = _chance(records, measured)
     reasons = {i: _unranked(records[i], measured[i].held_out) for i in ordered}
     ranked = [i for i in ordered if not reasons[i]]
+    if len(ranked) == 1:
+        # A rank of 1 would say that the row is better than others.
+        reasons[ranked.pop()] = ALONE
+    most_seeds = max(len(records[i].seeds) for i in group)
     by_row = dict(zip(ranked, ranks([measured[i].ranked for i in ranked], direction), strict=True))
     standings = []
     above: int | None = None
@@ -143,6 +149,7 @@ def _standings(
             reasons[i],
             None if above is None else measured[above].ranked,
             any(is_one_training(records[k]) for k in pair),
+            trained and len(records[i].seeds) < most_seeds,
             chance,
         )
         standings.append((i, standing))
@@ -241,6 +248,7 @@ def _row(
         unranked=standing.unranked,
         ranked_above=standing.above,
         one_seed_above=standing.one_seed_above,
+        fewer_seeds=standing.fewer_seeds,
         digits=measured.digits,
         floor_digits=measured.floor_digits,
         statistics=statistics,

@@ -29,8 +29,9 @@ _DERIVED = ("recipe_args.model_args", "recipe_args.task_args", "recipe_args.chun
 
 
 def labels_of(records: Sequence[Record]) -> list[str]:
-    """One label per record of a board.
+    """One label per record of a board, each another one.
 
+    It names the settings in which a row differs from the same model's other rows of its track.
     Rows of different tracks differ in almost every setting, so the track alone tells them apart.
     """
     facts = [_facts(record) for record in records]
@@ -43,7 +44,6 @@ def labels_of(records: Sequence[Record]) -> list[str]:
         names = {name for name in of_model if not name.startswith(_MODEL)}
         names |= {name for name in of_formula if name.startswith(_MODEL)}
         names |= {name for name in NOTABLE if known.get(name) is not None}
-        names |= {f"{_MODEL}{name}" for name in _given(record)}
         # Somebody chose seeds that are not the first ones.
         names |= {"seeds"} if record.spec.seeds != tuple(range(len(record.spec.seeds))) else set()
         # A fact that a record lacks, such as a solver's recipe, shows in the column of origins.
@@ -52,22 +52,17 @@ def labels_of(records: Sequence[Record]) -> list[str]:
     labels = _with_tracks(labels, records)
     # Equal labels are followed by the parts of arguments that differ.
     parts = differing_arguments(labels, [_parts(record) for record in records], _MODEL)
-    return [" ".join([label, *_in_label(own)]) for label, own in zip(labels, parts, strict=True)]
+    labels = [" ".join([label, *_in_label(own)]) for label, own in zip(labels, parts, strict=True)]
+    # Weights of a construction or a file beside trained ones, and whatever is still alike.
+    weights = [f"weights={known['weights']}" if known["weights"] else "" for known in facts]
+    labels = told_apart(labels, weights, " ")
+    return told_apart(labels, [record.id[:8] for record in records], " ")
 
 
 def _in_label(facts: Facts) -> list[str]:
     """The facts that are known as `name=value`, without the groups that they are in."""
     known = sorted(item for item in facts.items() if item[1] is not None)
     return [f"{name.rpartition('.')[2]}={in_label(value)}" for name, value in known]
-
-
-def _given(record: Record) -> list[str]:
-    """The arguments of the model that a tuning was given and did not search.
-
-    They may make the model another one than a paper's.
-    """
-    given = record.tuning.document.get("base_model_args") if record.tuning else None
-    return list(given) if isinstance(given, dict) else []
 
 
 def _with_tracks(labels: Sequence[str], records: Sequence[Record]) -> list[str]:

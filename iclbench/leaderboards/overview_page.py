@@ -13,14 +13,8 @@ from .escaping import markdown
 from .level import has_digits_level, level_name, level_of
 from .overview import Overview, overviews
 from .page_parts import GENERATED, bullets, evaluation_in_words, table_of
-from .representative import is_one_training
 from .row import Row
 from .tunings import NEAR_CHANCE
-
-#: The marks of what a row says of chance, see `Row.chance`.
-MARKS = {"at chance": "≈", "perhaps at chance": "≈?", "worse than chance": "▽"}
-#: The mark of a row that used much more or less than its budget; the task's page says how much.
-OFF_BUDGET = "±"
 
 
 def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True) -> str:
@@ -70,11 +64,11 @@ def _marks() -> list[str]:
         "*target* is a reference that models may beat.",
         "**Bold**: at the floor; the median and the 99th percentile are at most one digit worse.",
         "*chance*: the model ignores the examples. "
-        f"{'; '.join(f'{mark} {text}' for text, mark in MARKS.items())}.",
+        f"{'; '.join(f'{mark} {text}' for text, mark in formats.CHANCE_MARKS.items())}.",
         f"{formats.UNTUNED}: not tuned. {formats.TUNED_AT_CHANCE}: tuned at chance; no trial of "
         f"the search was better than chance by more than {NEAR_CHANCE:g} digits, or "
         f"{NEAR_CHANCE:.0%} of the mean at chance, so noise may have chosen the settings.",
-        f"{OFF_BUDGET}: training used over {100 * formats.NEAR_BUDGET:.0f}% more or less than its "
+        f"{formats.OFF_BUDGET}: training used over {formats.NEAR_BUDGET:.0%} more or less than its "
         f"budget. {formats.RANGE}: the seeds differ too much for a meaningful mean. "
         f"{formats.ONE_SEED}: one seed; the model has no row with several "
         "seeds from random weights.",
@@ -136,12 +130,7 @@ def _floor_cell(board: Board) -> str:
 
 def _overview_cell(row: Row, board: Board) -> str:
     text = _level(row.record, level_of(row.record).value)
-    mark = formats.mark(row) if row.is_trained else ""
-    mark = "" if mark == formats.MARKS["trained"] else mark
-    spread = formats.RANGE if row.bounds.kind == "range over seeds" else ""
-    one_seed = formats.ONE_SEED if is_one_training(row.record) else ""
-    parts = [mark, f"**{text}**" if row.at_floor else text, spread, one_seed]
-    parts += [MARKS.get(row.chance, ""), OFF_BUDGET if formats.used(row) else ""]
+    parts = [f"**{text}**" if row.at_floor else text, *formats.cell_marks(row)]
     track = f"track {row.track}" if row.is_trained and row.track != board.tracks[0] else ""
     notes = [
         "chance" if row.record.chance else "",
@@ -149,7 +138,7 @@ def _overview_cell(row: Row, board: Board) -> str:
         formats.start(row),
         track,
     ]
-    return ", ".join(filter(None, [" ".join(filter(None, parts)), *notes]))
+    return ", ".join(filter(None, [" ".join(parts), *notes]))
 
 
 def _level(record: Record, value: float | None) -> str:

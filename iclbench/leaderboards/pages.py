@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..api.record import PluginReference
@@ -39,15 +40,17 @@ def _legend() -> list[str]:
         "**Rank.** Trained rows of one track are ranked together. `3–5` is the range of ranks that "
         "paired significance tests leave open. A row with a single seed, one whose training starts "
         "from given weights, and one that is significantly worse on held-out prompts have no rank. "
-        "All other rows are listed below for reference, in order of the same statistic.",
+        "A row is *alone* if no other row of its track could be ranked. All other rows are listed "
+        "below for reference, in order of the same statistic.",
         f"**Digits.** {formats.DIGITS}",
         f"**95% interval** of the statistic that ranks. {formats.BOUNDS_LEGEND}.",
         "**1% worst** is the 99th percentile of the metric, or the 1st if higher is better.",
         "**Vs. row above** is the mean paired difference on the same prompts with its 95% "
         "interval, in digits gained if rows are ranked by digits; `*` marks intervals that exclude "
         "0.",
-        "**Over seeds** gives the lowest and the highest score of a seed. **Steps × batch** is "
-        "training steps × prompts per step.",
+        "**Seeds** says *fewer* if another row of the track has more seeds. **Over seeds** gives "
+        "the lowest and the highest score of a seed. **Steps × batch** is training steps × prompts "
+        "per step.",
         "**Wall time** is the time to train all seeds, on a machine that may have had other work, "
         "or to evaluate a row that was not trained.",
     ]
@@ -62,6 +65,8 @@ def _section(board: Board) -> str:
         f"{ranking.better_score} is better; evaluation seed {evaluation.seed}, "
         f"`{evaluation.digest[:16]}`."
     )
+    if text := _ranked(board):
+        about += f" {text}"
     if text := formats.undecided(board.undecided):
         about += f" {text}"
     lines = [*_floor_line(board), *(_line(row, board) for row in board.rows)]
@@ -74,6 +79,13 @@ def _section(board: Board) -> str:
         f"{title}\n\n{about}\n\n{table_of(lines)}\n\n"
         f"<details><summary>Commands</summary>\n\n```bash\n{commands}\n```\n\n</details>"
     )
+
+
+def _ranked(board: Board) -> str:
+    """How many rows are ranked together, in each track; empty where none is ranked."""
+    counts = Counter(row.track for row in board.rows if row.rank is not None)
+    parts = [f"{n} in {f'track {t}' if t else 'open budgets'}" for t, n in counts.items()]
+    return f"Ranked rows: {', '.join(parts)}." if parts else ""
 
 
 def _floor_line(board: Board) -> Iterable[dict[str, str]]:
@@ -105,7 +117,7 @@ def _line(row: Row, board: Board) -> dict[str, str]:
         "mean error": formats.number(statistics.mean),
         "95% interval of the mean": formats.interval(row.mean_bounds, seeds=row.seeds),
         "vs. row above": formats.difference(row.above, ranking.scale, row.one_seed_above),
-        "seeds": str(row.seeds or ""),
+        "seeds": formats.seeds(row),
         "over seeds": formats.spread(row),
         "parameters": formats.parameters(row.record),
         "steps × batch": formats.budget(row.steps, row.batch),

@@ -81,6 +81,8 @@ class Row:
     stale: tuple[str, ...]
     #: The same weights on prompts that were drawn after the submission; None where there are none.
     held_out: HeldOut | None = None
+    #: Whether the row was trained with fewer seeds than another row of its track.
+    fewer_seeds: bool = False
 
     # What few pages show is computed when it is asked for: tables of 10,000 rows need none of it.
 
@@ -184,6 +186,11 @@ class Row:
     def label_in_track(self) -> str:
         """The label where the track is shown beside it."""
         return self.label.removesuffix(f" track={self.track}")
+
+    @property
+    def arguments(self) -> str:
+        """The settings of the label, without the model and the track."""
+        return self.label_in_track.removeprefix(self.record.spec.model).strip()
 
     @property
     def construction(self) -> str | None:

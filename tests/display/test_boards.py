@@ -172,6 +172,6 @@ def test_several_tracks_are_told_on_a_narrow_terminal(cli, tmp_path, monkeypatch
     lines = cli("leaderboard", "show", tmp_path).out.splitlines()
     assert any(line.split()[:3] == ["rank", "track", "model"] for line in lines)
     assert [line.split()[:3] for line in lines if " baseconv " in line] == [
-        ["1", "2s", "baseconv"],
-        ["1", "1s", "baseconv"],
+        ["alone", "2s", "baseconv"],
+        ["alone", "1s", "baseconv"],
     ]

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from iclbench import UsageError
-from iclbench.display.fitting import fitting, shortened
+from iclbench.display.fitting import fitting, shortened, shortened_names
 from iclbench.display.formats import as_csv, as_json, as_latex, as_markdown
 from iclbench.display.table import Cell, Column, Table
 from iclbench.display.terminal import print_parts, print_table, terminal_width
@@ -123,6 +123,15 @@ def test_markdown_and_latex_escape_what_has_a_meaning():
 def test_a_shortened_name_keeps_its_end():
     assert shortened("transformer layers=2", 12) == "tra…layers=2"
     assert shortened("short", 12) == "short"
+
+
+def test_arguments_are_cut_before_a_name_unless_two_could_not_be_told_apart():
+    long = "linear-transformer heads=2 ones=false"
+    cut = shortened_names([long, "lsa"], 26)
+    assert cut == {long: "linear-transformer…s=false", "lsa": "lsa"}
+    other = long.replace("heads=2", "heads=4")
+    cut = shortened_names([long, other], 26)
+    assert cut == {long: "linear-t…eads=2 ones=false", other: "linear-t…eads=4 ones=false"}
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])

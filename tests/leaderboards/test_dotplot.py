@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iclbench.leaderboards.board import leaderboard
+from iclbench.leaderboards.board import Board, leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.site.dotplot import LABELS, VALUES, WIDTH, board_dots, references
+from iclbench.leaderboards.site.dotplot import (
+    LABELS,
+    LARGEST,
+    RADIUS,
+    SMALLEST,
+    VALUES,
+    WIDTH,
+    board_dots,
+    references,
+    sizes_of,
+)
 from iclbench.leaderboards.site.end_labels import label_heights, spread
 
 
@@ -25,7 +36,7 @@ def numbers(pattern: str, drawn: str) -> list[tuple[float, ...]]:
 
 
 def test_a_dot_lies_in_its_interval_at_its_score(board, about):
-    drawn = board_dots(board, "", about, 7)
+    drawn = board_dots(board, [""], about, 7)
     trained = [row for row in board.rows if row.is_trained]
     best = max(trained, key=lambda row: row.goodness)
     bars = numbers(r'class="whisker" x1="([\d.]+)" x2="([\d.]+)"', drawn)
@@ -40,6 +51,31 @@ def test_a_dot_lies_in_its_interval_at_its_score(board, about):
     assert dots[0][0] == pytest.approx(expected, abs=0.06)
 
 
+def test_the_tracks_of_a_model_are_dots_on_one_line_of_growing_size(board, about):
+    short, long = (row for row in board.rows if row.is_trained)
+    short, long = (replace(row, record=row.record.model_copy(update={"track": track}))
+                   for row, track in ((short, "1m"), (long, "10m")))  # fmt: skip
+    both = Board((long, short), board.floor)
+    drawn = board_dots(both, ["1m", "10m"], about, 7)
+    # The larger dot is drawn first, so that the smaller one is seen on it.
+    dots = re.findall(r'href="runs/([\w-]+)\.html"><title>.*?cy="([\d.]+)" r="([\d.]+)"', drawn)
+    (a, first, large), (b, second, small) = dots
+    assert (a, b) == (long.record.id, short.record.id)
+    assert first == second
+    assert (float(small), float(large)) == (SMALLEST, LARGEST)
+    assert drawn.count('class="between"') == 1
+    assert f"{short.score:.2f} → {long.score:.2f}" in drawn
+    assert sizes_of({"10m"}) == {"10m": RADIUS}
+    assert list(sizes_of(["10m", "", "2h"])) == ["", "10m", "2h"]
+
+
+def test_ranks_stand_at_the_right_where_they_are_asked_for(board, about):
+    drawn = board_dots(board, [""], about, 7, ranks=True)
+    assert '">rank</text>' in drawn
+    assert f'text-anchor="end">{next(r.rank for r in board.rows if r.rank)}</text>' in drawn
+    assert "rank</text>" not in board_dots(board, [""], about, 7)
+
+
 def test_lines_of_reference_are_the_best_of_each_origin(board):
     found = {mark.kind: mark for mark in references(board)}
     assert found["attainable"].value == board.floor.score
@@ -52,7 +88,7 @@ def test_lines_of_reference_are_the_best_of_each_origin(board):
 def test_lower_means_are_farther_right(leaderboards, about):
     boards = leaderboard(leaderboards / "records")
     board = next(b for b in boards if b.task == "categorical")
-    assert board_dots(board, "", about, 7) is None  # it has no trained row
+    assert board_dots(board, [""], about, 7) is None  # it has no trained row
     marks = {mark.kind: mark.value for mark in references(board)}
     assert marks["attainable"] < marks["chance"]
 

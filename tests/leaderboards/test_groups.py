@@ -11,8 +11,8 @@ import pytest
 from iclbench import leaderboard, run
 from iclbench.display.boards import board_table
 from iclbench.leaderboards import formats, groups
-from iclbench.leaderboards.formats import rank
-from iclbench.leaderboards.groups import Measured, _graded_for_all, _less_training
+from iclbench.leaderboards.formats import rank, seeds
+from iclbench.leaderboards.groups import Measured, _graded_for_all, by_training
 from iclbench.leaderboards.pages import task_page
 from iclbench.leaderboards.ranking import difference
 
@@ -54,9 +54,10 @@ def test_tracks_are_ranked_apart(changed):
         return record.model_copy(update={"track": track}) if trained else record
 
     board = changed(with_track)
-    assert [(row.track, str(row.rank)) for row in board.rows[:2]] == [("10m", "1"), ("", "1")]
+    # A single row of a track is not compared with any: a rank would say that it is the best.
+    assert [(row.track, rank(row)) for row in board.rows[:2]] == [("10m", "alone"), ("", "alone")]
+    assert [row.unranked for row in board.rows[:2]] == ["alone", "alone"]
     assert board.has_tracks
-    # A single row of a track is not compared with any.
     assert board.undecided == []
     # Nobody stands above the first row of a group.
     assert [row.above is None for row in board.rows] == [True, True, True, False, False]
@@ -71,7 +72,10 @@ def test_a_single_trained_seed_is_shown_and_not_ranked(tmp_path):
     rows = {(row.record.spec.model, row.seeds): row for row in board.rows}
     assert rows["baseconv", 1].unranked == "one seed"
     assert [rank(row) for row in (rows["baseconv", 1], rows["baseconv", 2], rows["zero", 0])] == [
-        "one seed", "1", ""]  # fmt: skip
+        "one seed", "alone", ""]  # fmt: skip
+    # Other rows of the track have more seeds.
+    assert [seeds(row) for row in board.rows if row.is_trained] in (
+        ["1 (fewer)", "2"], ["2", "1 (fewer)"])  # fmt: skip
 
 
 def test_a_training_from_given_weights_is_shown_and_not_ranked(tmp_path):
@@ -80,7 +84,7 @@ def test_a_training_from_given_weights_is_shown_and_not_ranked(tmp_path):
     run(model="baseconv", **spec, init="gradient", recipe_args={"steps": 1, "learning_rate": 1e-12})
     (board,) = leaderboard(tmp_path)
     reasons = {row.record.spec.init: (rank(row), row.unranked) for row in board.rows}
-    assert reasons == {None: ("1", ""), "gradient": ("given weights",) * 2}
+    assert reasons == {None: ("alone",) * 2, "gradient": ("given weights",) * 2}
 
 
 def test_a_model_that_ignores_the_examples_is_chance(board):
@@ -177,4 +181,4 @@ def test_a_track_in_which_nothing_differs_says_so(board, monkeypatch):
 
 def test_the_track_with_the_most_training_comes_first():
     tracks = ["10m", "", "1m", "gpu-1h", "2h", "90s"]
-    assert sorted(tracks, key=_less_training) == ["gpu-1h", "2h", "10m", "90s", "1m", ""]
+    assert sorted(tracks, key=by_training) == ["gpu-1h", "2h", "10m", "90s", "1m", ""]

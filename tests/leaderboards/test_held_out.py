@@ -34,7 +34,7 @@ def test_a_row_that_is_significantly_worse_on_held_out_prompts_has_no_rank(path)
     held_out = evaluate_held_out(path, read_record(path), "00" * 32)
     far = held_out.difference.model_copy(update={"p": 1e-6})
     score = read_record(path).main.metrics["squared_error"].digits.mean
-    for change, rank in ((-1.0, "held out"), (1.0, "1")):
+    for change, rank in ((-1.0, "held out"), (1.0, "alone")):
         digits = held_out.statistics.digits.model_copy(update={"mean": score + change})
         statistics = held_out.statistics.model_copy(update={"digits": digits})
         changes = {"difference": far, "statistics": statistics}

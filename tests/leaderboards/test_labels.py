@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
-from iclbench import run, sweep
+from iclbench import RecordStore, run, sweep
+from iclbench.leaderboards.board import comparable
 from iclbench.leaderboards.labels import labels_of
+from iclbench.runs.store import read_record
 
 
 def test_labels_tell_rows_of_one_model_apart(board):
@@ -89,10 +93,33 @@ def test_weights_of_a_content_named_file_are_told_by_its_first_digits(tmp_path):
     ]
 
 
-def test_a_label_shows_the_arguments_that_a_tuning_was_given(tmp_path):
+def test_a_label_repeats_no_argument_that_all_rows_of_the_model_share(tmp_path):
     args = {"task": "least-squares", "recipe": "smoke", "eval_prompts": 8, "out": tmp_path}
     record = run(model="baseconv", model_args={"mlp": False}, **args)
-    assert labels_of([record]) == ["baseconv"]
-    document = {"base_model_args": {"mlp": False, "gone": 1}}
-    tuned = record.model_copy(update={"tuning": SimpleNamespace(document=document)})
-    assert labels_of([tuned]) == ["baseconv mlp=false"]
+    # A tuning that was given an argument for all its trials tells the row from no other.
+    tuning = SimpleNamespace(document={"base_model_args": {"mlp": False}})
+    tuned = record.model_copy(update={"tuning": tuning, "track": "1m"})
+    other = run(model="baseconv", **args)
+    assert labels_of([tuned]) == ["baseconv"]
+    assert labels_of([tuned, other]) == ["baseconv track=1m", "baseconv"]
+    assert labels_of([record, other]) == ["baseconv mlp=false", "baseconv mlp=true"]
+
+
+def test_no_two_rows_of_a_published_board_have_one_label():
+    store = RecordStore(Path(__file__).parents[2] / "leaderboards" / "records")
+    read = [read_record(path) for path in store.paths()]
+    assert len(read) > 600
+    for group in comparable(read):
+        labels = labels_of(group)
+        assert len(set(labels)) == len(labels)
+        models = Counter((record.spec.model, record.track) for record in group)
+        for record, label in zip(group, labels, strict=True):
+            if models[record.spec.model, record.track] == 1 and record.spec.origin == "trained":
+                named = {part.partition("=")[0] for part in label.split()[1:]}
+                assert named <= {"track", "pool", "init", "seeds"}
+
+
+def test_rows_that_nothing_else_tells_apart_are_told_by_their_ids(tmp_path):
+    record = run(model="zero", task="least-squares", eval_prompts=8, out=tmp_path)
+    other = record.model_copy(update={"id": "f" * 16})
+    assert labels_of([record, other]) == [f"zero {record.id[:8]}", f"zero {'f' * 8}"]

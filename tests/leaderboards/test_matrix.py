@@ -7,9 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from iclbench.leaderboards.board import leaderboard
+from iclbench.leaderboards.board import Board, leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.findings import Finding, Judgement
+from iclbench.leaderboards.overview_page import overview_page
+from iclbench.leaderboards.ranking import Rank
 from iclbench.leaderboards.scale import Scale, board_scale
 from iclbench.leaderboards.site.home import families, findings, main_board
 from iclbench.leaderboards.site.matrix import (
@@ -20,6 +22,7 @@ from iclbench.leaderboards.site.matrix import (
     tables,
     written,
 )
+from iclbench.leaderboards.site.support import Support
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +181,72 @@ def test_a_claim_that_was_tested_twice_is_shown_once_by_the_longest_training(abo
     longest, short = _judgement("a", "in kind"), _judgement("a", "contradicted", shorter_run=True)
     shown = findings([short, longest], about)
     assert [f["verdict"] for f in shown] == ["in kind"]
+
+
+def _table_of(matrix, origin="trained"):
+    return next(t for t in matrix["tables"] if (t["origin"], t["dtype"]) == (origin, "float32"))
+
+
+def test_a_cell_that_is_not_better_than_chance_says_so_and_has_no_color(board, about):
+    trained = next(row for row in board.rows if row.is_trained)
+    marks = {}
+    for chance in ("", "at chance", "perhaps at chance", "worse than chance"):
+        row = replace(trained, chance=chance)
+        (cell,) = column_of("", board, [row], about)["cells"].values()
+        marks[chance] = cell["marks"]
+        assert cell["is_chance"] == bool(chance)
+        assert (chance in cell["about"]) if chance else "chance" not in cell["about"]
+        assert "2 seeds" in cell["about"]
+    # The row was not tuned.
+    assert list(marks.values()) == ["○", "○ ≈", "○ ≈?", "○ ▽"]
+
+
+def test_html_and_markdown_have_the_same_marks(board, about):
+    trained = replace(next(row for row in board.rows if row.is_trained), chance="at chance")
+    one = Board((trained,), None)
+    (cell,) = column_of("", one, [trained], about)["cells"].values()
+    page = overview_page([one], "0" * 64)
+    (line,) = [line for line in page.splitlines() if line.startswith("| baseconv")]
+    assert f"{cell['marks']} |" in line
+
+
+@pytest.mark.parametrize(
+    ("rank", "chance", "usual", "is_best"),
+    [(Rank(1, 3), "", None, True), (Rank(1, 3), "", "10m", False), (Rank(2, 3), "", None, False),
+     (None, "", None, False), (Rank(1, 3), "at chance", None, False)],
+)  # fmt: skip
+def test_a_cell_is_bold_if_no_row_of_the_track_is_better(
+    board, about, rank, chance, usual, is_best
+):
+    trained = next(row for row in board.rows if row.is_trained)
+    row = replace(trained, rank=rank, chance=chance)
+    (cell,) = column_of("", board, [row], about, usual)["cells"].values()
+    assert cell["is_best"] == is_best
+
+
+def test_an_empty_cell_says_whether_the_model_can_do_the_board(matrix):
+    table = _table_of(matrix, "solver")
+    at = [column["task"] for column in table["columns"]].index("least-squares")
+    blanks = {row["name"]: row["blanks"][at] for row in table["rows"]}
+    assert blanks["least-squares-qr"] == ("", "")
+    assert blanks["class-frequency"][0] == "–"
+    assert blanks["class-frequency"][1].startswith("not supported: ")
+    assert blanks["gradient-descent"] == ("·", "no solver, float32 result on this board")
+
+
+def test_a_column_names_its_budget_and_its_setting(boards, matrix):
+    columns = {c["task"]: c for c in _table_of(matrix)["columns"]}
+    assert columns["least-squares"]["budget"] == "open"
+    assert columns["least-squares"]["setting"] == "D\u00a0=\u00a02, N\u00a0=\u00a04"
+    assert all(c["budget"] == "" for c in _table_of(matrix, "solver")["columns"])
+
+
+def test_a_task_that_can_t_be_loaded_refuses_no_model(board):
+    support = Support()
+    assert support.reason_against("zero", board) == ""
+    assert support.reason_against("class-frequency", board) != ""
+    assert support.reason_against("no-such-model", board) == ""
+    unknown = replace(board.rows[0], record=board.rows[0].record.model_copy(
+        update={"spec": board.rows[0].record.spec.model_copy(update={"task": "gone"})}
+    ))  # fmt: skip
+    assert support.reason_against("class-frequency", Board((unknown,), None)) == ""

@@ -34,7 +34,7 @@ def test_the_overview_has_a_table_for_each_origin(built):
     trained = overview_of(page, "float32 · ● trained")
     board = next(b for b in leaderboard(built / "records") if len(b.rows) == 5)
     best = max(row.score for row in board.rows[:2])
-    assert trained["baseconv"][column].startswith(f"○ {best:.2f}")
+    assert trained["baseconv"][column].startswith(f"{best:.2f} ○")
     assert "baseconv" in overview_of(page, "float32 · ◆ constructed")
     assert "v1" in page
     digest = hashlib.sha256((built / "rows.csv").read_bytes()).hexdigest()
@@ -113,3 +113,9 @@ def test_stale_rows_are_listed(changed, board):
     assert all(row.file in page for row in stale.rows)
     # The other pages follow from the records alone.
     assert task_page("least-squares", [stale]) == task_page("least-squares", [board])
+
+
+def test_a_task_page_says_how_many_rows_are_ranked_together(board):
+    assert "Ranked rows: 2 in open budgets." in task_page("least-squares", [board])
+    alone = tuple(replace(row, rank=None, unranked="alone") for row in board.rows)
+    assert "Ranked rows" not in task_page("least-squares", [replace(board, rows=alone)])

@@ -149,8 +149,12 @@ def visit(browser, page: Path, fragment: str = "") -> None:
 
 
 def shown(browser) -> list[str]:
-    rows = browser.find_elements("css selector", "table.board tbody tr")
-    return [row.find_element("css selector", "th a").text for row in rows if row.is_displayed()]
+    rows = browser.find_elements("css selector", "table.board tr[data-id]")
+    return [
+        " ".join(part.text for part in row.find_elements("css selector", "th a, th .args"))
+        for row in rows
+        if row.is_displayed()
+    ]
 
 
 def names(rows) -> list[str]:

@@ -60,3 +60,36 @@ def test_borders_of_controls_can_be_seen_in_either_theme():
         for ground in grounds:
             low, high = sorted((luminance(control), luminance(ground)))
             assert (high + 0.05) / (low + 0.05) >= LEAST, (control, ground)
+
+
+def test_no_number_on_a_page_begins_with_a_hyphen(pages):
+    for name, text in pages.items():
+        shown = re.sub(r"<(style|code|pre)\b.*?</\1>", "", text, flags=re.S)
+        assert not re.findall(r">\s*-\d[^<]*|… -\d[^<]*", shown), name
+
+
+def test_a_task_page_begins_with_its_text_formula_and_boards(pages):
+    page = pages["tasks/least-squares.html"]
+    parts = ["<h1>", "A prompt shows N examples", "<math", '<details class="rules">',
+             "Trained rows of one track", '<section class="evaluation"',
+             'class="table-legend"', '<table class="board">']  # fmt: skip
+    places = [page.index(part) for part in parts]
+    assert places == sorted(places)
+    assert page.count('class="table-legend"') == 1
+    for target in re.findall('href="#(h-[^"]+)"', page):
+        assert f'id="{target}"' in page
+
+
+def test_the_seeds_and_chance_of_a_row_are_beside_its_name_and_score(pages):
+    page = pages["tasks/least-squares.html"]
+    (head,) = re.findall('<table class="board">.*?</thead>', page, re.S)[:1]
+    (seeds,) = re.findall(r"<th[^>]*>(?:<button[^>]*>)?seeds", head)
+    assert "wide" not in seeds
+    assert '<small class="track">perhaps at chance</small>' in page
+
+
+def test_home_explains_lines_above_the_plots_and_says_what_they_show(pages):
+    page = pages["index.html"]
+    places = [page.index(part) for part in ('class="lines"', 'class="keys"', 'class="panels"')]
+    assert places == sorted(places)
+    assert re.search('<p class="sentence">[^<]+\\.</p>', page)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from iclbench import RecordStore
 from iclbench.api.record import MAIN
-from iclbench.leaderboards.board import boards
+from iclbench.leaderboards.board import Board, boards
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.site import settings
 from iclbench.leaderboards.site.dotplot import board_dots
@@ -66,17 +67,32 @@ def test_an_evaluation_with_a_track_comes_before_a_larger_one(tracked, about):
     assert "D\u00a0=\u00a05" in sections[0]["title"]
 
 
-def test_a_table_of_several_tracks_has_a_heading_for_each(tracked, about):
+def test_each_group_of_a_table_has_a_heading_with_the_number_of_its_ranked_rows(tracked, about):
     section, *others = task("least-squares", least_squares(tracked), about)["sections"]
-    first, second = [i for i, row in enumerate(section["rows"]) if "heading" in row]
-    assert (first, second) == (0, 2)
-    assert section["rows"][0]["heading"] == (
-        "Track 10m, 10 minutes of core time for each seed · float32"
-    )
-    assert section["rows"][2]["heading"] == "Open budgets · float32"
+    assert [row["heading"] for row in section["rows"] if "heading" in row] == [
+        "Track 10m: not ranked · 10 minutes of core time for each seed · float32",
+        "Open budgets: not ranked · float32",
+    ]
+    assert ["heading" in row for row in section["rows"]] == [True, False] * 2
     assert [row["group"] for row in section["rows"]] == [0, 0, 1, 1]
     assert section["count"] == 2
-    assert not any("heading" in row for other in others for row in other["rows"])
+    headings = [row["heading"] for other in others for row in other["rows"] if "heading" in row]
+    assert headings == [
+        "Open budgets: 2 ranked rows · float32",
+        "Reference rows: not ranked · float32",
+    ]
+
+
+def test_boards_of_one_setting_are_told_apart_by_their_prompts(tracked, about):
+    board = next(board for board in tracked if board.has_tracks)
+    fewer = [
+        replace(row, record=row.record.model_copy(update={"evaluations": {
+            MAIN: row.record.main.model_copy(update={"digest": "0" * 64, "prompts": 32})}}))
+        for row in board.rows
+    ]  # fmt: skip
+    view = task("least-squares", [board, Board(tuple(fewer), board.floor)], about)
+    titles = sorted(section["title"].rpartition(", ")[2] for section in view["sections"])
+    assert titles == ["32 prompts", "64 prompts"]
 
 
 def test_without_tracks_the_largest_evaluation_stands_for_a_task(tracked):
@@ -88,7 +104,7 @@ def test_without_tracks_the_largest_evaluation_stands_for_a_task(tracked):
 def test_home_shows_the_track_and_says_so(tracked, about):
     assert main_board(least_squares(tracked)).has_tracks
     panel = panels(least_squares(tracked), about)[0]
-    assert panel["setting"].startswith("track 10m · D\u00a0=\u00a05")
+    assert panel["setting"].startswith("10 core minutes per seed · D\u00a0=\u00a05")
     shown = re.findall(r"runs/([\w-]+)\.html", panel["svg"])
     row = next(r for board in tracked for r in board.rows if r.track == "10m")
     assert shown == [row.record.id]
@@ -97,13 +113,28 @@ def test_home_shows_the_track_and_says_so(tracked, about):
     assert re.findall(r"runs/([\w-]+)\.html", compute["svg"]) == [row.record.id]
 
 
-def test_the_rows_of_a_track_have_a_plot_of_their_own(tracked, about):
+def test_the_panel_of_compute_has_the_longest_training_of_each_model(tracked, about):
+    (board,) = (board for board in least_squares(tracked) if board.has_tracks)
+    short, long = (
+        replace(row, record=row.record.model_copy(update={"track": track}))
+        for row, track in zip(board.rows, ("10m", "2h"), strict=True)
+    )
+    compute = compute_panel([Board((short, long), None)], about)
+    assert re.findall(r"runs/([\w-]+)\.html", compute["svg"]) == [long.record.id]
+    assert "2h" in compute["svg"]
+    assert compute["setting"].startswith("2 core hours per seed")
+
+
+def test_the_rows_of_all_tracks_are_in_one_plot(tracked, about):
     board = next(board for board in tracked if board.has_tracks)
     assert board.tracks == ["10m", ""]
-    plots = [board_dots(board, track, about, 7) for track in board.tracks]
-    assert "float32, 10m" in plots[0]
-    assert "10m" not in plots[1]
-    assert board_dots(board, "2h", about, 7) is None
+    sections = task("least-squares", least_squares(tracked), about)["sections"]
+    assert len(sections[0]["dots"]) == 1
+    assert [track for track, _ in sections[0]["sizes"]] == ["", "10m"]
+    assert set(re.findall(r"runs/([\w-]+)\.html", sections[0]["dots"][0])) == {
+        row.record.id for row in board.rows
+    }
+    assert board_dots(board, ["2h"], about, 7) is None
 
 
 @pytest.mark.parametrize(

@@ -53,31 +53,6 @@ def test_ticks_of_integers_are_integers(high, texts):
     assert [text for _, text in ticks(0, high, False, integers=True)] == texts
 
 
-def test_an_interval_without_width_still_holds_its_dot():
-    drawn = svg.interval(1.0000000000000003, 1.0000000000000003, 1.0, (0.0, 2.0))
-    low, high, dot = (
-        float(re.search(rf' {name}="([\d.]+)"', drawn)[1]) for name in ("x1", "x2", "cx")
-    )
-    assert low <= dot <= high
-
-
-def test_an_interval_is_cut_at_the_ends_and_a_score_beyond_is_an_arrow():
-    # The left end is the worst value, of an error as well.
-    drawn = svg.interval(0.25, 66.0, 0.5, (1.5, 0.0))
-    low, high, dot = (
-        float(re.search(rf' {name}="([\d.]+)"', drawn)[1]) for name in ("x1", "x2", "cx")
-    )
-    assert low == 4
-    assert low < dot < high
-    # Beyond the worst end, on the left, and beyond the best one, on the right.
-    for at, points_right in ((4.0, False), (-1.0, True)):
-        beyond = svg.interval(0.25, 66.0, at, (1.5, 0.0))
-        assert "<circle" not in beyond
-        tip, base = map(float, re.search(r'd="M([\d.]+) 7L([\d.]+) ', beyond).groups())
-        assert (tip > base) == points_right
-        assert 0 <= tip <= 90
-
-
 def test_axes_of_integers_are_known_and_lines_can_be_told_apart():
     lines = [{"name": str(i), "x": [0, 2], "y": [0.5, 1]} for i in range(MOST_LINES)]
     drawn = plot("t", "x", "y", [*lines, lines[0] | {"reference": True}], log=False)

@@ -30,7 +30,9 @@ from ..row import Row
 from . import citation, compare, home, matrix, model, more_pages, run, search, task
 from .code import with_code
 from .finding_view import summary
+from .home_words import home_lines
 from .links import Links
+from .minus import with_minus_in_page
 from .more_pages import MorePages
 from .plots import name_of
 from .prompts import Prompts
@@ -45,7 +47,7 @@ FOLDERS = ("assets", "compare", "data", "models", "records", "runs", "tasks",
 
 #: What is copied from the package's assets, by the name that templates use.
 ASSETS = {
-    **{name: f"{name}.js" for name in ("site", "plot", "home", "table", "export", "paired",
+    **{name: f"{name}.js" for name in ("site", "plot", "home", "sort", "table", "export", "paired",
                                        "compare", "clipboard", "live")},
     "uplot": "vendor/uplot.min.js",
 }  # fmt: skip
@@ -192,6 +194,7 @@ class Site:
             panels=panels,
             marks=set().union(*(panel["marks"] for panel in panels)),
             compute=home.compute_panel(self.boards, about),
+            lines=home_lines(self.boards),
             findings=home.findings(self.content.judgements, about),
             summary=summary(self.content.judgements),
             matrix=matrix.tables(self.boards, about),
@@ -270,7 +273,7 @@ class Site:
             bounds_legend=BOUNDS_LEGEND,
             **content,
         )
-        self._file(name, text.encode())
+        self._file(name, with_minus_in_page(text).encode())
 
     def _file(self, name: str, data: bytes) -> None:
         if ".." in Path(name).parts or Path(name).is_absolute():

@@ -16,10 +16,11 @@ from ..row import Row
 from . import dotplot, settings, svg
 from .figure import View
 from .finding_view import finding_view
+from .panel_words import panel_sentence
 from .plots import Plot, has_point, plot
 
 #: The most curves whose names have room beside the plot of digits against compute, and its size.
-MOST_CURVES, COMPUTE = 10, svg.Size(340, 177, 34, 132)
+MOST_CURVES, COMPUTE = 10, svg.Size(340, 190, 34, 146)
 #: What follows the name of a model of which one seed is shown.
 ONE_SEED = ", one seed"
 #: Where the findings of a study are explained, and those whose study has no page.
@@ -62,19 +63,22 @@ def panels(boards: Sequence[Board], about: Descriptions) -> list[View]:
     for group, members in families(boards, about).items():
         board = main_board(members)
         for track in board.tracks[:1]:
-            drawn = dotplot.board_dots(board, track, about, most=dotplot.MOST_ROWS)
+            drawn = dotplot.board_dots(board, [track], about, dotplot.MOST_ROWS, ranks=True)
             if drawn is not None:
                 models = {row.record.spec.model for row in settings.trained(board, track)}
-                caption = _setting(board, track, about, len(models), dotplot.MOST_ROWS)
+                caption = _setting(board, [track], about, len(models), dotplot.MOST_ROWS)
+                caption["sentence"] = panel_sentence(board, track, about)
                 marks = {mark.kind for mark in dotplot.references(board)}
                 views.append({"group": group, "svg": drawn, "marks": marks, **caption})
     return views
 
 
-def _setting(board: Board, track: str, about: Descriptions, models: int, most: int) -> View:
+def _setting(
+    board: Board, tracks: Sequence[str], about: Descriptions, models: int, most: int
+) -> View:
     """What a panel says of its board, and that it shows the best of its models where it does."""
     task = about.task(board.task)
-    setting = settings.in_words(board, track, task)
+    setting = settings.in_words(board, tracks, task)
     if models > most:
         setting += f" · best {most} of {models} models"
     return {"task": board.task, "title": task.title, "setting": setting}
@@ -83,34 +87,41 @@ def _setting(board: Board, track: str, about: Descriptions, models: int, most: i
 def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
     """Digits against operations of training, on the board by digits that has most such curves.
 
-    A board of a track comes before others, as it does among the evaluations of a task.
+    A board of a track comes before others, as it does among the evaluations of a task. Each model
+    is shown by its longest training.
     """
     drawn = [
-        (
-            board,
-            track,
-            settings.best_by_model(filter(_has_operations, settings.trained(board, track))),
-        )
+        (board, rows)
         for board in settings.main_boards(boards)
-        for track in board.tracks[:1]
-        if board.has_digits
+        if board.has_digits and (rows := _longest_trained(board))
     ]
-    known = [one for one in drawn if one[2]]
-    if not known:
+    if not drawn:
         return None
-    board, track, rows = max(known, key=lambda one: (bool(one[1]), len(one[2])))
+    board, rows = max(drawn, key=lambda one: (one[0].has_tracks, len(one[1])))
+    usual, shown = board.tracks[0], rows[:MOST_CURVES]
     lines = [
         _compute_line(row)
         | {
             "name": about.model(row.record.spec.model).title
+            + f", {row.track_name}" * (row.track != usual)
             + ONE_SEED * is_one_training(row.record),
             "page": f"runs/{row.record.id}.html",
         }
-        for row in rows[:MOST_CURVES]
+        for row in shown
     ]
     title, x = "Digits against training compute", "training operations per seed"
     panel = svg.draw(plot(title, x, "", lines, log=False, log_x=True), size=COMPUTE)
-    return {"svg": panel, **_setting(board, track, about, len(rows), MOST_CURVES)}
+    tracks = settings.longest_first({row.track for row in shown})
+    return {"svg": panel, **_setting(board, tracks, about, len(rows), MOST_CURVES)}
+
+
+def _longest_trained(board: Board) -> list[Row]:
+    """The rows with a curve of operations: of each model's longest track the best, best first."""
+    of_models: dict[str, Row] = {}
+    for track in settings.longest_first(board.tracks):
+        for row in settings.best_by_model(filter(_has_operations, settings.trained(board, track))):
+            of_models.setdefault(row.record.spec.model, row)
+    return settings.best_first(of_models.values())
 
 
 def _has_operations(row: Row) -> bool:

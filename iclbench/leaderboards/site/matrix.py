@@ -7,22 +7,25 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ...console import capitalized
+from ...console import capitalized, counted
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
-from ..level import level_of
+from ..level import is_lower_better, level_of
 from ..overview import standing_for_titles
 from ..representative import is_one_training, representing
-from ..row import Row
+from ..row import OPEN, Row
 from ..scale import board_scale
 from .figure import View
 from .home import families
 from .minus import with_minus
-from .settings import best_by_model
+from .settings import best_by_model, longest_first
+from .support import Support
 
 #: More columns than this have their names upright.
 MOST_COLUMNS = 18
+#: What an empty cell shows: the model can't do the board, or has no result there.
+UNSUPPORTED, NOT_RUN = "–", "·"
 #: The color of the floor, in percent of the style sheet's.
 FULL = 85
 
@@ -41,14 +44,15 @@ def tables(boards: Sequence[Board], about: Descriptions) -> View:
     rows = [row for board in boards for row in board.rows]
     origins = sorted({row.origin for row in rows}, key=lambda origin: (origin != "trained", origin))
     dtypes = sorted({board.dtype for board in boards})
-    tracks = sorted({row.track_name for row in rows if row.is_trained})
+    tracks = [track or OPEN for track in longest_first({r.track for r in rows if r.is_trained})]
+    support = Support()
     choices = [
         Choice(origin, dtype, track)
         for origin in origins
         for dtype in dtypes
         for track in ["", *(tracks if origin == "trained" and len(tracks) > 1 else [])]
     ]
-    drawn = [table for choice in choices if (table := _table(choice, boards, about))]
+    drawn = [table for choice in choices if (table := _table(choice, boards, about, support))]
     return {"origins": origins, "dtypes": dtypes, "tracks": tracks if len(tracks) > 1 else [],
             "tables": drawn, "has_one_seed": any(map(_has_one_seed, drawn))}  # fmt: skip
 
@@ -57,14 +61,16 @@ def _fits(row: Row, choice: Choice) -> bool:
     return row.origin == choice.origin and choice.track in {"", row.track_name}
 
 
-def _table(choice: Choice, boards: Sequence[Board], about: Descriptions) -> View | None:
+def _table(
+    choice: Choice, boards: Sequence[Board], about: Descriptions, support: Support
+) -> View | None:
     columns = list(_columns(choice, boards, about))
     if not columns:
         return None
     models: dict[str, list[float]] = {}
     for column in columns:
         for model, cell in column["cells"].items():
-            models.setdefault(model, []).append(cell["percent"] or 0)
+            models.setdefault(model, []).append(0 if cell["is_chance"] else cell["percent"] or 0)
     # The models with results on most tasks come first, then those nearest to the floors.
     ordered = sorted(models, key=lambda m: (-len(models[m]), -sum(models[m]) / len(models[m]), m))
     groups: dict[str, int] = {}
@@ -81,10 +87,21 @@ def _table(choice: Choice, boards: Sequence[Board], about: Descriptions) -> View
         "is_dense": len(columns) > MOST_COLUMNS,
         "rows": [
             {"name": model, "title": about.model(model).title,
-             "cells": [column["cells"].get(model) for column in columns]}
+             "cells": [column["cells"].get(model) for column in columns],
+             "blanks": [_blank(model, column, choice, support) for column in columns]}
             for model in ordered
         ],
     }  # fmt: skip
+
+
+def _blank(model: str, column: View, choice: Choice, support: Support) -> tuple[str, str]:
+    """What an empty cell shows, and why it is empty."""
+    if model in column["cells"]:
+        return "", ""
+    if reason := support.reason_against(model, column["board"]):
+        return UNSUPPORTED, f"not supported: {reason}"
+    origin = f"{choice.origin}, {choice.dtype}{choice.track and f', track {choice.track}'}"
+    return NOT_RUN, f"no {origin} result on this board"
 
 
 def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> Iterator[View]:
@@ -100,11 +117,19 @@ def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> It
             if usual is not None:
                 rows = _of_track(representing(rows), usual)
             column = column_of(group, board, rows, about, usual)
+            column["budget"] = _budget(choice, board)
             if len({b.title for b in members if b.task == board.task}) > 1:
                 # What tells the boards of a task apart follows its name in their titles.
                 named = title.partition(": ")[2] or title
                 column["title"] = capitalized(named)
             yield column
+
+
+def _budget(choice: Choice, board: Board) -> str:
+    """The track of most models of a column, or the chosen one; empty if nothing was trained."""
+    if choice.origin != "trained":
+        return ""
+    return choice.track or board.tracks[0] or OPEN
 
 
 def _has_one_seed(table: View) -> bool:
@@ -149,8 +174,12 @@ def column_of(
             "id": row.record.id,
             "text": formats.NOT_FINITE if level is None else written(level, decimals),
             "track": "" if usual in {None, row.track} else row.track_name,
-            "about": f"{row.label}: {ranking.statistic} {formats.score(row.score, ranking)}"
-            + (f", {row.chance}" if row.chance else ""),
+            "about": f"{row.label}: {ranking.statistic} "
+            f"{with_minus(formats.score(row.score, ranking))}, {_facts(row)}",
+            "level": level,
+            "marks": " ".join(formats.cell_marks(row)),
+            "is_chance": row.chance != "",
+            "is_best": _is_best(row) and usual in {None, row.track},
             "percent": None if share is None else round(FULL * share),
             "at_floor": row.at_floor,
             "bounds": formats.ONE_SEED * is_one_training(row.record)
@@ -161,6 +190,9 @@ def column_of(
     )
     return {
         "group": group,
+        "board": board,
+        "setting": args,
+        "first": "up" if is_lower_better(board.records[0]) else "down",
         "task": board.task,
         "title": task.title,
         "about": f"{board.title} v{board.task_version}: {metric}; {args}, "
@@ -173,6 +205,20 @@ def column_of(
         "decimals": decimals,
         "cells": cells,
     }
+
+
+def _is_best(row: Row) -> bool:
+    """Whether no row of its track is significantly better, and chance is significantly worse."""
+    return row.rank is not None and row.rank.first == 1 and not row.chance
+
+
+def _facts(row: Row) -> str:
+    """What a reader must know of a cell, in words: its rank, its seeds and its notes."""
+    if not row.is_trained:
+        return formats.notes(row, stale=False) or row.origin
+    rank = f"rank {row.rank}" if row.rank else row.unranked
+    notes = formats.notes(row, stale=False)
+    return ", ".join(filter(None, [rank, counted(row.seeds, "seed"), formats.origin(row), notes]))
 
 
 def decimals_of(values: Iterable[float | None]) -> int:

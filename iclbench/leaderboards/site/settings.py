@@ -6,7 +6,7 @@ row chose its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...api.budget import Budget
 from ...api.record import Record
@@ -15,6 +15,7 @@ from ..board import Board, comparable_facts
 from ..build import by_task
 from ..descriptions import Description
 from ..grouping import grouped
+from ..groups import by_training
 from ..representative import representing
 from ..row import Row
 from ..wording import duration
@@ -67,6 +68,11 @@ def best_by_model(rows: Iterable[Row]) -> list[Row]:
     return [best for best, *_ in by_model.values()]
 
 
+def longest_first(tracks: Iterable[str]) -> list[str]:
+    """Tracks in the order of tables: the most training first, and open budgets last."""
+    return sorted(tracks, key=by_training)
+
+
 def track_in_words(track: str, joint: str = ", ") -> str:
     """What a track allows, such as `10m, 10 minutes of core time for each seed`."""
     try:
@@ -77,7 +83,17 @@ def track_in_words(track: str, joint: str = ", ") -> str:
     return f"{track}{joint}{duration(budget)} {of} for each seed"
 
 
-def in_words(board: Board, track: str, about: Description) -> str:
-    """The budget of a plot's rows and the task's arguments, on a line."""
+def budget_in_words(track: str) -> str:
+    """What a track allows, such as `10 core minutes per seed`; open budgets for an empty one."""
+    try:
+        budget = Budget.parse(track)
+    except ValueError:
+        return f"track {track}" if track else OPEN_BUDGETS
+    return f"{duration(budget, 'GPU' if budget.on_gpu else 'core')} per seed"
+
+
+def in_words(board: Board, tracks: Sequence[str], about: Description) -> str:
+    """The budgets of a plot's rows and the task's arguments, on a line."""
     args = about.settings(board.evaluation.task_args)
-    return " · ".join(part for part in (f"track {track}" if track else OPEN_BUDGETS, args) if part)
+    ends = dict.fromkeys(budget_in_words(track) for track in (tracks[-1], tracks[0]))
+    return " · ".join(filter(None, [" to ".join(ends), args]))

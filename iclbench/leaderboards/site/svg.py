@@ -218,37 +218,3 @@ def _line(line: Plot, plot: Plot, x: ToPixels, y: ToPixels) -> Iterator[str]:
     if len(line["x"]) <= MOST_DOTS and not line.get("reference"):
         for a, b in (point for piece in pieces for point in piece):
             yield f'<circle class="dot {style}" cx="{a:.1f}" cy="{b:.1f}" r="3"/>'
-
-
-def interval(
-    low: float | None,
-    high: float | None,
-    at: float | None,
-    ends: tuple[float, float],
-    log: bool = False,
-) -> str:
-    """A row's interval plot: a bar from low to high, and a dot at the score; empty without one.
-
-    `ends` are the values at the left and at the right; what lies beyond is cut, and a score there
-    is an arrow.
-    """
-    if at is None or not math.isfinite(at):
-        return ""
-    width = 90
-    scale = to_pixels(ends, log, 4, width - 4)
-
-    def pixel(value: float) -> float:
-        return scale(min(max(value, min(ends)), max(ends)))
-
-    bar = ""
-    if low is not None and high is not None:
-        # Rounding may put a mean beside an interval of no width.
-        left, right = sorted((pixel(min(low, at)), pixel(max(high, at))))
-        bar = f'<line x1="{left:.1f}" x2="{right:.1f}" y1="7" y2="7"/>'
-    x = pixel(at)
-    if min(ends) <= at <= max(ends):
-        dot = f'<circle cx="{x:.1f}" cy="7" r="4.5"/>'
-    else:
-        tip = x + (4 if x > width / 2 else -4)
-        dot = f'<path d="M{tip:.1f} 7L{x:.1f} 2.5V11.5Z"/>'
-    return f'<svg class="iv" width="{width}" height="14" aria-hidden="true">{bar}{dot}</svg>'

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .. import formats
 from ..arguments import argument_pairs
 from ..board import Board
+from ..board_names import told_apart
 from ..descriptions import Descriptions
 from ..row import Row
 from . import citation, dotplot, settings
@@ -17,6 +18,7 @@ from .home import floor_text
 from .minus import with_minus
 from .plots import board_curves, profiles, validation_curves
 from .series import series
+from .table_legend import legend
 from .task_table import table_rows
 from .task_words import (
     RANK_TEST,
@@ -27,13 +29,14 @@ from .task_words import (
     ranks_in_words,
     score_in_words,
     setting_in_words,
+    told_apart_by_evaluation,
     tracks_in_words,
 )
 
 #: Rows that a table shows at first; a longer one is laid out when a reader asks for the rest.
 MOST_ROWS = 100
 #: Models in the plot of a page, and its width in pixels.
-MOST_DOTS, PLOT_WIDTH = 20, 400
+MOST_DOTS, PLOT_WIDTH = 24, 420
 
 
 def task(name: str, boards: Sequence[Board], about: Descriptions) -> View:
@@ -42,6 +45,11 @@ def task(name: str, boards: Sequence[Board], about: Descriptions) -> View:
     evaluations = settings.by_evaluation(boards)
     sections = [section(key, group, about) for key, group in evaluations.items()]
     board: Board = sections[0]["board"]
+    of_sections = [s["board"] for s in sections]
+    names = told_apart([s["title"] for s in sections],
+                       [f"{b.evaluation.prompts:,} prompts" for b in of_sections])  # fmt: skip
+    for view, title in zip(sections, told_apart_by_evaluation(names, of_sections), strict=True):
+        view["title"] = title
     return {
         "name": name,
         "about": described,
@@ -52,7 +60,7 @@ def task(name: str, boards: Sequence[Board], about: Descriptions) -> View:
         "ranks": ranks_in_words(boards),
         "inputs": inputs_in_words(boards, about),
         "rank_test": RANK_TEST,
-        "example": first_example(name, [s["board"] for s in sections]),
+        "example": first_example(name, of_sections),
         "sections": sections,
         "figures": figures(series([r for board in boards for r in board.records], about)),
         "bibtex": script_json("\n".join([
@@ -64,6 +72,7 @@ def task(name: str, boards: Sequence[Board], about: Descriptions) -> View:
 def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
     """One evaluation set of a task: a plot, a table over all its dtypes, and figures."""
     rows = [row for board in boards for row in board.rows]
+    tracks = {track for board in boards for track in board.tracks}
     views = list(table_rows(boards, MOST_ROWS))
     plots = [
         plot
@@ -77,14 +86,11 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "title": evaluation_title(boards[0], about.task(boards[0].task)),
         "setting": setting_in_words(boards[0], about.task(boards[0].task)),
         "args": argument_pairs(boards[0].evaluation.task_args),
-        "budget": ", ".join(track or settings.OPEN_BUDGETS for track in boards[0].tracks),
+        "budget": ", ".join(_named(boards[0].tracks)),
         "board": boards[0],
-        "dots": [
-            drawn
-            for board in boards
-            for track in board.tracks
-            if (drawn := _dots(board, track, about))
-        ],
+        "dots": [drawn for board in boards if (drawn := _dots(board, about))],
+        "sizes": list(dotplot.sizes_of(tracks).items()) if len(tracks) > 1 else [],
+        "legend": legend(boards),
         "marks": {mark.kind for board in boards for mark in dotplot.references(board)},
         "rows": [view for view in views if not (is_long and view["hidden"])],
         "rest": [view for view in views if is_long and view["hidden"]],
@@ -120,16 +126,22 @@ def _beside(board: Board, rows: Sequence[View]) -> str:
     return "target" if board.evaluation.floor.kind == "none" else "floor"
 
 
-def _dots(board: Board, track: str, about: Descriptions) -> str | None:
-    """The dot plot of a track's rows."""
-    return dotplot.board_dots(board, track, about, MOST_DOTS, root="../", width=PLOT_WIDTH)
+def _named(tracks: Iterable[str]) -> list[str]:
+    """Tracks as pages call them, in the order of tables."""
+    return [track or settings.OPEN_BUDGETS for track in settings.longest_first(tracks)]
+
+
+def _dots(board: Board, about: Descriptions) -> str | None:
+    """The dot plot of a board's trained models, those of all tracks on one axis."""
+    return dotplot.board_dots(board, board.tracks, about, MOST_DOTS, root="../", width=PLOT_WIDTH)
 
 
 def _choices(boards: Sequence[Board], rows: Sequence[Row]) -> View:
     """What the filters offer."""
     return {
-        "tracks": sorted({row.track for row in rows if row.track}),
+        "tracks": settings.longest_first({row.track for row in rows if row.track}),
         "has_tracks": any(row.track for row in rows),
+        "has_held_out": any(row.held_out for row in rows),
         "has_accuracy": any(row.accuracy is not None for row in rows),
         "dtypes": [board.dtype for board in boards],
         "default_dtype": boards[0].dtype,

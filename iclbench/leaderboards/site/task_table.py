@@ -3,68 +3,67 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from ...console import counted
 from .. import formats
 from ..board import Board
 from ..ranking import Better
 from ..row import Row
-from . import dotplot, settings, svg
+from . import dotplot, settings
 from .figure import View
-from .magnitudes import extent
+from .interval_plot import interval_plot
 from .minus import with_minus
 from .ticks import power
 
 
 def table_rows(boards: Sequence[Board], most: int) -> Iterator[View]:
-    """The rows of every dtype; where a board ranks several tracks, each group has a heading.
+    """The rows of every dtype; on a board of trained rows, each group has a heading.
 
     At first the page shows those of the first board, `most` of them at most.
     """
     numbers = itertools.count()
     for board in boards:
-        axis, has_headings = _interval_axis(board), len(board.tracks) > 1
+        plot, has_headings = _interval_plots(board), bool(board.tracks)
         hidden_from = most if board is boards[0] else 0
         numbered = enumerate(board.rows)
         for name, members in itertools.groupby(numbered, key=lambda pair: _group_name(pair[1])):
             group, pairs = next(numbers), list(members)
             if has_headings:
+                heading = group_heading(name, [row for _, row in pairs])
                 hidden = pairs[0][0] >= hidden_from
-                heading = f"{name} · {board.dtype}"
-                yield {"heading": heading, "group": group, "hidden": hidden}
+                yield {"heading": f"{heading} · {board.dtype}", "group": group, "hidden": hidden}
             for i, row in pairs:
-                yield _row(row, axis, group, hidden=i >= hidden_from)
+                yield _row(row, plot(row), group, hidden=i >= hidden_from)
 
 
 def _group_name(row: Row) -> str:
     """The rows that a row is ranked among."""
     if not row.is_trained:
-        return "Reference rows, not ranked"
-    return f"Track {settings.track_in_words(row.track)}" if row.track else "Open budgets"
+        return "Reference rows"
+    return f"Track {row.track}" if row.track else "Open budgets"
 
 
-def _interval_axis(board: Board) -> dotplot.Axis:
-    """The worst and the best value of the interval plots in a board's table, left and right.
+def group_heading(name: str, rows: Sequence[Row]) -> str:
+    """The group, how many of its rows are ranked, and what its track allows."""
+    ranked = sum(row.rank is not None for row in rows)
+    count = counted(ranked, "ranked row") if ranked else "not ranked"
+    allowed = settings.track_in_words(rows[0].track).partition(", ")[2] if rows[0].track else ""
+    return f"{name}: {' · '.join(filter(None, [count, allowed]))}"
 
-    As in the dot plot, digits below LEAST_DIGITS and means worse than chance are at the left edge,
-    and errors over many magnitudes are on a logarithmic scale.
-    """
+
+def _interval_plots(board: Board) -> Callable[[Row], str]:
+    """What draws the intervals of a board's rows, on the axis of its dot plot."""
     marks = dotplot.references(board)
-    scored = [row for row in board.rows if row.score is not None]
-    if scored and (shown := dotplot.axis_of(board, scored, marks)).log:
-        return dotplot.Axis(shown.high, shown.low, log=True)
-    values = [v for row in board.rows for v in (row.bounds.low, row.bounds.high, row.score)]
-    low, high = extent(values, log=False) or (0.0, 1.0)
-    worst, best = (low, high) if board.ranking.better_score == "higher" else (high, low)
-    chance = [mark.value for mark in marks if mark.kind == "chance"]
-    for limit in [dotplot.LEAST_DIGITS] if board.has_digits else chance:
-        worst = limit if low < limit < high else worst
-    return dotplot.Axis(*((worst, best) if worst != best else (0.0, 1.0)), log=False)
+    axis = dotplot.axis_of(board, [row for row in board.rows if row.score is not None], marks)
+    if dotplot.is_reversed(board):
+        axis = dotplot.Axis(axis.high, axis.low, axis.log)
+    return lambda row: interval_plot(row.bounds.low, row.bounds.high, row.score, axis, marks)
 
 
-def _row(row: Row, axis: dotplot.Axis, group: int, hidden: bool) -> View:
+def _row(row: Row, plot: str, group: int, hidden: bool) -> View:
     """A row as text, and the numbers that its columns are sorted by."""
     statistics, ranking, environment = row.statistics, row.record.ranking, row.record.environment
     operations = row.record.operations.training if row.record.operations else None
@@ -78,7 +77,7 @@ def _row(row: Row, axis: dotplot.Axis, group: int, hidden: bool) -> View:
         "score": with_minus(formats.score(row.score, ranking)),
         "interval": with_minus(formats.score_interval(row)),
         "beside_mean": _beside_mean(row),
-        "plot": svg.interval(row.bounds.low, row.bounds.high, row.score, axis[:2], axis.log),
+        "plot": plot,
         "accuracy": "" if row.accuracy is None else formats.linear(row.accuracy),
         "missing": formats.missing_digits(row) if row.has_digits else _beside_floor(row),
         "median": with_minus(formats.number(statistics.median, ranking.scale)),
@@ -86,7 +85,8 @@ def _row(row: Row, axis: dotplot.Axis, group: int, hidden: bool) -> View:
         "mean": with_minus(formats.number(statistics.mean)),
         "mean_interval": with_minus(formats.interval(row.mean_bounds, seeds=row.seeds)),
         "notes": formats.notes(row),
-        "used": formats.used(row),
+        "facts": list(filter(None, [row.track, *_facts(row)])),
+        "held_out": formats.held_out(row),
         "above": with_minus(formats.difference(row.above, ranking.scale, row.one_seed_above)),
         "budget": formats.budget(row.steps, row.batch),
         "parameters": formats.parameters(row.record),
@@ -105,6 +105,11 @@ def _row(row: Row, axis: dotplot.Axis, group: int, hidden: bool) -> View:
             "compute": operations or 0,
         },
     }
+
+
+def _facts(row: Row) -> list[str]:
+    """What stands beside the row's name: what a reader must not miss."""
+    return [row.chance, formats.diverged(row), formats.used(row)]
 
 
 def _beside_mean(row: Row) -> str:

@@ -75,7 +75,7 @@ def score_in_words(board: Board, about: Description) -> str:
 def tracks_in_words(boards: Sequence[Board]) -> str:
     """The tracks of the trained rows, each explained."""
     names = {row.track for board in boards for row in board.rows if row.is_trained}
-    parts = [settings.track_in_words(name, " is ") for name in sorted(names - {""})]
+    parts = [settings.track_in_words(name, " is ") for name in settings.longest_first(names - {""})]
     budgets = (
         f"Rows of one track had the same target training budget: {'; '.join(parts)}. A speed test "
         "before training converted it to steps; seeds that diverged stopped early."
@@ -103,7 +103,8 @@ def ranks_in_words(boards: Sequence[Board]) -> str:
         f"worse, in a paired test at level {SIGNIFICANCE:g} with Holm's correction for all pairs "
         "of rows. The test includes the variance of seeds: few seeds make ranks wide, even if each "
         "row's own 95% interval is narrow. A row with one seed, one that starts from given "
-        "weights, or one that is significantly worse on held-out prompts has no rank."
+        "weights, or one that is significantly worse on held-out prompts has no rank, and neither "
+        "has a row that is alone in its track. The other rows, below them, are for reference."
     )
 
 

@@ -17,8 +17,11 @@ window.exported = (() => {
     const [low, high = ""] = clean(cell.querySelector(".bounds").textContent).split(" … ");
     return [cell.querySelector(".score").textContent, low, high];
   };
+  // A row's name with its arguments, a number without a remark, or any other text.
+  const named = (cell) => cell.tagName === "TH" ? `${cell.querySelector("a").textContent} ${cell.querySelector(".args")?.textContent ?? ""}`
+    : cell.classList.contains("number") ? cell.firstChild?.textContent ?? "" : cell.textContent;
   const texts = (cell) => cell.querySelector(".score") ? scoreAndBounds(cell)
-    : [clean((cell.querySelector("a") ?? cell).textContent).replace(/^[●◐○◆▲■◇]\s*/, "")];
+    : [clean(named(cell)).replace(/^[●◐○◆▲■◇]\s*/, "")];
 
   // Numbers as programs read them: 1.1·10¹² is 1.1e12, 51,809 is 51809, and a minus is ASCII.
   const plainNumber = (text) => {

@@ -12,6 +12,7 @@
     const choice = wanted();
     const table = tables.find((t) => fits(t, choice));
     shown.innerHTML = table ? table.textContent : "";
+    window.makeSortable(shown);
     const out = form.querySelector("output");
     const rows = shown.querySelectorAll("tbody tr:not(.scale)").length;
     out.value = table ? `${rows} model${rows === 1 ? "" : "s"}` : `No ${choice.origin} rows in ${choice.dtype}${choice.track ? `, ${choice.track}` : ""}`;

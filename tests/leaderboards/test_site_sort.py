@@ -1,0 +1,49 @@
+"""The table of the home page is sorted by any of its columns, and stays so for a keyboard."""
+
+from __future__ import annotations
+
+import pytest
+from browser import missing
+from shown_pages import find, opened, until, visit
+
+from iclbench.leaderboards.site.build import make_site
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=str(missing()))
+
+
+@pytest.fixture(scope="module")
+def page(leaderboards, tmp_path_factory):
+    out = tmp_path_factory.mktemp("site") / "out"
+    make_site(out, leaderboards)
+    return out / "index.html"
+
+
+def values(browser, column: int) -> list[str]:
+    rows = find(browser, "#matrix tbody tr:not(.scale)")
+    return [row.find_elements("css selector", "th, td")[column].text for row in rows]
+
+
+def test_columns_of_the_home_page_are_sorted(page):
+    with opened(1400, False) as browser:
+        visit(browser, page, "#origin=solver")
+        until(browser, lambda: len(find(browser, "#matrix thead button")) > 2)
+        buttons = find(browser, "#matrix thead button")
+        names = [button.get_attribute("aria-label") for button in buttons]
+        assert names[0] == "Sort by model"
+        column = names.index("Sort by Least squares")
+        buttons[column].send_keys("\n")
+        shown = values(browser, column)
+        known = [float(text.replace("−", "-").split()[0]) for text in shown if text[-1:].isdigit()]
+        # The best come first, and cells without a result last.
+        assert known == sorted(known, reverse=True)
+        assert len(known) > 1
+        assert set(shown[len(known) :]) <= {"·", "–"}
+        heading = find(browser, "#matrix thead [aria-sort]")
+        assert [h.get_attribute("aria-sort") for h in heading] == ["descending"]
+        buttons[column].send_keys(" ")
+        assert values(browser, column)[: len(known)] == shown[: len(known)][::-1]
+        buttons[0].send_keys("\n")
+        models = values(browser, 0)
+        assert models == sorted(models, key=str.lower)
+        last = find(browser, "#matrix tbody tr")[-1]
+        assert last.get_attribute("class") == "scale"
