@@ -175,6 +175,7 @@ class Site:
             "tasks": {group: [about.task(name) for name in by_task(boards)]
                       for group, boards in groups.items()},
             "models": [about.model(name) for name in sorted(model.by_model(self.boards))],
+            "studied": self.content.more.studied,
             "pages": self.content.more.links,
             "docs": links.docs,
             "source": links.source,
@@ -223,7 +224,8 @@ class Site:
         self._file("index.json", search.as_json(index))
         studies = [(s.notes.question if s.notes else s.title, s.name)
                    for s in self.content.more.shown]  # fmt: skip
-        self._file("data/search.js", search.script(index, studies).encode())
+        studied = self.content.more.studied
+        self._file("data/search.js", search.script(index, studies, studied).encode())
         table = export_table(row for board in self.boards for row in board.rows)
         rows = as_csv(table)
         digest = hashlib.sha256(rows).hexdigest()
