@@ -59,6 +59,7 @@ class MorePages:
         names = {one.name for one in self.shown}
         self.waiting = [o for o in judged if o.finding.records not in names]
         self.suites = suite_views(boards, about, refused)
+        self.add = add_view(self.suites, boards)
         self.links: list[Link] = [("Suites", "suites.html")] if self.suites else []
         self.links += [("Studies", "studies.html")] if self.shown else []
         self.links += [("Findings", "findings.html")] if judged else []
@@ -80,7 +81,7 @@ class MorePages:
 
         `page` writes a page, `copy` a record's files, and `run` a record's page.
         """
-        page("add.html", "add.html", add=add_view(self.suites, self.boards))
+        page("add.html", "add.html", add=self.add)
         if self.suites:
             page("suites.html", "suites.html", suites=self.suites)
         if self.shown:
