@@ -74,7 +74,8 @@ def _rows(board: Board, name: str) -> list[Row]:
 
 def _standing(name: str, boards: Sequence[Board], about: Descriptions) -> Iterator[View]:
     """The model's best row in each track of its tasks' main boards, and the best row there."""
-    for board in settings.main_boards(boards):
+    mains = settings.main_boards(boards)
+    for board in sorted(mains, key=lambda one: (not one.has_tracks, about.task(one.task).title)):
         task, scale = about.task(board.task), board_scale(board)
         groups = grouped(representing(_rows(board, name)), lambda row: (row.origin, row.track))
         for members in groups.values():
@@ -87,7 +88,7 @@ def _standing(name: str, boards: Sequence[Board], about: Descriptions) -> Iterat
                 "title": task.title,
                 "setting": ", ".join([setting_in_words(board, task), board.dtype]),
                 "origin": row.origin,
-                "track": row.track,
+                "track": row.track_name,
                 "rank": rank_of_how_many(row, board),
                 "score": with_minus(formats.score(row.score, board.ranking)),
                 "unit": _unit(board, about),

@@ -63,7 +63,7 @@ class MorePages:
         self.links: list[Link] = [("Suites", "suites.html")] if self.suites else []
         self.links += [("Studies", "studies.html")] if self.shown else []
         self.links += [("Findings", "findings.html")] if judged else []
-        self.links += [("Samples and analyses", "matrices.html"), ("Add your model", "add.html")]
+        self.links += [("Analyses", "matrices.html"), ("Add your model", "add.html")]
 
     @property
     def studied(self) -> list[tuple[Description, str]]:
