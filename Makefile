@@ -70,7 +70,7 @@ local-grader: $(VENV)/installed
 data: $(VENV)/installed-dev
 	$(BIN)/python -m iclbench_stories.fetch data
 
-# Build the tables of the leaderboards, and build/site: DOCS=ADDRESS SOURCE=ADDRESS.
+# Build the tables and build/site: DOCS=ADDRESS SOURCE=ADDRESS.
 site: $(VENV)/installed-dev
 	$(BIN)/iclbench leaderboard build
 	$(BIN)/iclbench leaderboard site build/site $(if $(DOCS),--docs $(DOCS)) \
