@@ -70,10 +70,11 @@ local-grader: $(VENV)/installed
 data: $(VENV)/installed-dev
 	$(BIN)/python -m iclbench_stories.fetch data
 
-# Build the tables of the leaderboards, and build/site.
+# Build the tables and build/site: DOCS=ADDRESS SOURCE=ADDRESS.
 site: $(VENV)/installed-dev
 	$(BIN)/iclbench leaderboard build
-	$(BIN)/iclbench leaderboard site build/site
+	$(BIN)/iclbench leaderboard site build/site $(if $(DOCS),--docs $(DOCS)) \
+	  $(if $(SOURCE),--source $(SOURCE))
 
 VERSION ?= Unreleased
 # Print the release notes of a version: VERSION=0.1.0.

@@ -107,10 +107,21 @@ def rewritten(text: str, origin: str, place: str) -> str:
 def _address(path: str) -> str | None:
     """The page of the site for a path in the repository; None if it has none."""
     if path.startswith(BOARDS):
-        return "boards/index.html"
+        return _board_page(path.removeprefix(f"{BOARDS}/"))
     if path.startswith("docs/") and not path.endswith((".py", ".json")):
         return path.removeprefix("docs/")
     for candidate in (path, f"{path}/README.md"):
         if candidate in ELSEWHERE:
             return ELSEWHERE[candidate]
     return None
+
+
+def _board_page(path: str) -> str:
+    """The page of the boards' site that shows a file of the leaderboards; its home for others."""
+    name, _, rest = path.partition("/")
+    stem = rest.partition("/")[0].removesuffix(".md")
+    if path == "findings.md":
+        return "boards/findings.html"
+    if name in {"tasks", "studies"} and stem:
+        return f"boards/{name}/{stem}.html"
+    return "boards/index.html"

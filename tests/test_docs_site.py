@@ -143,6 +143,11 @@ def test_a_link_out_of_docs_leads_to_its_page_or_is_text(monkeypatch):
     assert shown("[boards](../leaderboards/README.md)", "index.md") == (
         '<a href="boards/index.html">boards</a>'
     )
+    for path, page in (("findings.md", "findings"), ("tasks/ridge.md", "tasks/ridge"),
+                       ("studies/depth", "studies/depth"), ("tunings", "index")):  # fmt: skip
+        assert shown(f"[it](../leaderboards/{path})", "index.md") == (
+            f'<a href="boards/{page}.html">it</a>'
+        )
     assert shown("[`schema`](record.schema.json)", "records.md") == "`schema`"
     for text in ("[paper](https://arxiv.org/abs/1)", "[below](#executors)"):
         assert shown(text, "plugins.md") == text

@@ -165,6 +165,7 @@ def _scores(
     from ..leaderboards.held_out import without_failing
     from ..leaderboards.reading import Together, sound_records
     from ..leaderboards.suite_score import score_suite
+    from ..leaderboards.suite_support import with_support
     from ..runs.store import RecordStore
     from ..runs.suites import records_by_board
 
@@ -174,7 +175,7 @@ def _scores(
     at_hand = [(store.path_of(record), record) for record in known.values()]
     everyone = itertools.chain(at_hand, sound_records(others, problems.append))
     records = list(without_failing(everyone, problems.append))
-    return score_suite(suite, records_by_board(suite, records))
+    return with_support(score_suite(suite, records_by_board(suite, records)))
 
 
 def show(

@@ -8,6 +8,7 @@ from typing import Any
 from ..api.ranking import Ranking
 from ..api.record import Record
 from ..api.spec import canonical_json
+from ..console import counted
 from ..leaderboards import formats
 from ..leaderboards.board import Board
 from ..leaderboards.board_names import board_names
@@ -210,24 +211,30 @@ def _notes(row: Row) -> str:
 def overview_table(groups: Sequence[Sequence[Record]], credible: Container[str]) -> Table:
     """One line per board: its best trained row beside the best of all and the floor.
 
+    Boards without a trained row are counted in a note, if others have one.
+
     `groups` are the records of each board: what is shown follows from their statistics alone. The
     best ones are among those with a `credible` id, which held-out prompts do not contradict; rows
     with several seeds from random weights come first, and one with a single seed has a mark.
     """
     names = board_names([records[0] for records in groups])
-    lines = [_overview_line(n, r, credible) for n, r in zip(names, groups, strict=True)]
+    every = [_overview_line(n, r, credible) for n, r in zip(names, groups, strict=True)]
+    lines = [line for line in every if line["best trained"]] or every
     columns = (
         Column("board", fit="shorten"),
-        Column("rows", right=True, importance=3),
+        Column("rows", right=True, importance=4),
         Column("best trained", fit="shorten"),
         Column("score", right=True),
-        Column("best other", fit="shorten", importance=1),
-        Column("other score", right=True, importance=2),
+        Column("seeds", right=True, importance=1),
+        Column("best other", fit="shorten", importance=2),
+        Column("other score", right=True, importance=3),
         Column("floor", right=True),
-        Column("metric", importance=4),
+        Column("metric", importance=5),
     )
     marks = "".join(line["score"].text for line in lines)
-    return Table(columns, lines, notes=bounds_legend(marks))
+    hidden = len(every) - len(lines)
+    notes = [f"{counted(hidden, 'board')} without trained rows left out (--all)"] if hidden else []
+    return Table(columns, lines, notes=(*notes, *bounds_legend(marks)))
 
 
 def _overview_line(name: str, records: Sequence[Record], credible: Container[str]) -> Line:
@@ -235,22 +242,26 @@ def _overview_line(name: str, records: Sequence[Record], credible: Container[str
     ranking = first.ranking
     labelled = list(zip(records, labels_of(records), strict=True))
 
-    def best(is_trained: bool) -> tuple[str, Cell]:
+    def best(is_trained: bool) -> tuple[str, Cell, int]:
         candidates = [
             (r, label)
             for r, label in labelled
             if is_trained == (r.spec.origin == "trained") and r.id in credible
         ]
         if not candidates:
-            return "", Cell("", None)
+            return "", Cell("", None), 0
         record, label = max(
             candidates, key=lambda pair: (-weakness(pair[0]), ranking.goodness(pair[0].score))
         )
         mark = f" {formats.ONE_SEED}" if is_one_training(record) else ""
-        return label, Cell(formats.score(record.score, ranking) + mark, record.score)
+        return (
+            label,
+            Cell(formats.score(record.score, ranking) + mark, record.score),
+            len(record.seeds),
+        )
 
-    trained, score = best(True)
-    other, other_score = best(False)
+    trained, score, seeds = best(True)
+    other, other_score, _ = best(False)
     floor = floor_of(first)
     floor_score = None if floor is None else floor.score
     return {
@@ -258,6 +269,7 @@ def _overview_line(name: str, records: Sequence[Record], credible: Container[str
         "rows": len(records),
         "best trained": trained,
         "score": score._replace(style="bold"),
+        "seeds": seeds or "",
         "best other": other,
         "other score": other_score,
         "floor": Cell("" if floor is None else formats.score(floor_score, ranking), floor_score),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Container, Mapping
 from typing import Any
 
 from ..api.record import Record
 from ..api.suite import SuiteBoard
 from ..leaderboards.formats import ONE_SEED, parameters
 from ..leaderboards.level import level_name, level_of
+from ..leaderboards.row import OPEN
 from ..leaderboards.scale import Score
 from ..leaderboards.sizes import known_parameters
 from ..leaderboards.suite_score import SuiteRow, SuiteTable
@@ -25,12 +27,14 @@ STATE = "bytes/layer"
 _OVERALL = (
     Column("model", fit="shorten"),
     Column("score", right=True),
+    Column("rank", right=True, importance=2),
     Column("boards", right=True),
-    Column("origin", importance=2),
+    Column("origin", importance=3),
     Column("track", importance=1),
-    Column("tuned", importance=3),
-    Column("parameters", right=True, importance=4),
-    Column("state", right=True, importance=5, label=STATE),
+    Column("tuned", importance=4),
+    Column("unsupported", right=True, importance=5),
+    Column("parameters", right=True, importance=6),
+    Column("state", right=True, importance=7, label=STATE),
     Column("low", right=True, extra=True),
     Column("high", right=True, extra=True),
 )
@@ -42,6 +46,7 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
     `reasons` says why a model has no row on a board, by board and model.
     """
     parts: list[str | Table] = [f"suite {table.suite.name} v{table.suite.version}"]
+    parts += _tracks(table)
     parts.append(overall_table(table))
     without = []
     for board in table.suite.boards:
@@ -55,7 +60,9 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
             f"0: {board.chance} ({_number(scale.chance)}{unit}), "
             f"1: {scale.reference_name} ({_number(scale.reference)}{unit})"
         )
-        parts.append(_board_table(table, board, f"{board.name} · {ends}"))
+        beside = "" if board.name in table.counted else " · not in the mean"
+        parts.append(_board_table(table, board, f"{board.name} · {ends}{beside}"))
+        parts += _unsupported(table, board, {model for _, model in reasons or {}})
         parts += [
             f"{model}: {why}"
             for (name, model), why in (reasons or {}).items()
@@ -64,15 +71,37 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
     return [*parts, f"no records yet: {', '.join(without)}"] if without else parts
 
 
+def _tracks(table: SuiteTable) -> list[str]:
+    """What the suite is, and how many trained entries each track has; nothing without any."""
+    counts = Counter(entry.track for entry in table.entries if entry.origin == "trained")
+    if not counts:
+        return []
+    tracks = [
+        f"{count} with open budgets" if track == OPEN else f"{count} in track {track}"
+        for track, count in counts.most_common()
+    ]
+    return [f"{table.suite.summary}\ntrained entries: {', '.join(tracks)}"]
+
+
+def _unsupported(table: SuiteTable, board: SuiteBoard, told: Container[str]) -> list[str]:
+    """The trained models that can't do a board, except those whose reason is told."""
+    entries = (e for e in table.entries if e.origin == "trained" and board.name in e.unsupported)
+    models = dict.fromkeys(next(iter(entry.records.values())).spec.model for entry in entries)
+    names = [name for name in models if name not in told]
+    return [f"unsupported: {', '.join(names)}"] if names else []
+
+
 def overall_table(table: SuiteTable) -> Table:
     """One line per entry, with its mean over the boards, and its score on each where asked for."""
-    count = len(table.suite.boards)
+    count = len(table.counted)
     rows = [
         {
             "model": entry.label,
             "score": _score(entry.mean, entry.has_one_seed),
-            "boards": f"{sum(s is not None for s in entry.scores.values())}/{count}",
+            "rank": Cell(str(entry.rank or ""), None if entry.rank is None else str(entry.rank)),
+            "boards": f"{len(entry.counted)}/{count}",
             "origin": entry.origin,
+            "unsupported": len(entry.unsupported) or "",
             "track": entry.track,
             "tuned": entry.tuned,
             "parameters": _parameters(entry),
@@ -87,8 +116,23 @@ def overall_table(table: SuiteTable) -> Table:
         for entry in table.entries
     ]
     of_boards = (Column(_column(b.name), right=True, extra=True) for b in table.suite.boards)
-    notes = bounds_legend(ONE_SEED) if any(e.has_one_seed for e in table.entries) else ()
-    return Table((*_OVERALL, *of_boards), rows, notes=notes)
+    return Table((*_OVERALL, *of_boards), rows, notes=_notes(table))
+
+
+def _notes(table: SuiteTable) -> list[str]:
+    """Which means can be compared, and the boards that are in none."""
+    notes = []
+    if any(entry.rank for entry in table.entries):
+        notes.append(
+            "rank: models of a track with scores on the same boards; a model is ahead of another "
+            "only if their intervals do not overlap. Compare no other means"
+        )
+    names = [board.name for board in table.suite.boards if board.name not in table.counted]
+    if names:
+        notes.append(f"not in the mean, since 1 is the best row: {', '.join(names)}")
+    if any(entry.has_one_seed for entry in table.entries):
+        notes += bounds_legend(ONE_SEED)
+    return notes
 
 
 def _column(board: str) -> str:

@@ -5,12 +5,14 @@ They are shown apart, below a task's tables, and never ranked.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import Field
 
 from ..api.config import Config
+from ..api.digits import ErrorKind
 from ..api.errors import UsageError, unknown
 from ..api.names import is_plain_name
 from ..plugins import host
@@ -30,14 +32,27 @@ class Cited(Config):
     approximate: bool = Field(
         False, description="whether the paper gives an order of magnitude, or a figure alone"
     )
+    error: ErrorKind | None = Field(
+        None,
+        description="whether the value is of an absolute or a squared error; then it has digits",
+    )
     setting: str = Field(min_length=1, max_length=300, description="data, sizes, training, dtype")
     differs: str = Field(min_length=1, max_length=300, description="from the boards of the task")
     source: str = Field(min_length=1, max_length=300, description="paper, and figure or section")
+    url: str = Field(
+        "", max_length=300, pattern=r"^(https://[^\s\"<>]+)?$", description="the paper"
+    )
 
     @property
     def text(self) -> str:
-        """The value as a table shows it."""
-        return f"{'≈ ' * self.approximate}{self.value:.3g}"
+        """The value as a table shows it, with the digits that its error has.
+
+        A board's digits are means over prompts, which few bad prompts move less than a mean error.
+        """
+        mark = "≈ " * self.approximate
+        digits = -math.log10(self.value) / (2 if self.error == "squared" else 1)
+        text = f", {mark}{digits:.1f} digits of the mean" if self.error else ""
+        return f"{mark}{self.value:.3g}{text}"
 
     @property
     def sentence(self) -> str:

@@ -24,11 +24,11 @@ def findings_page(judgements: Sequence[Judgement], about: Descriptions) -> str:
     questions = words.own_questions(judgements)
     parts = [
         f"{GENERATED}\n\n# Findings of papers",
+        *_crossed(claims),
         bullets(
             filter(
                 None,
                 [
-                    _counted(claims, "claim", " of papers"),
                     _counted(shorter, "test", " of the same claims with less training"),
                     _counted(questions, "own question"),
                 ],
@@ -65,6 +65,20 @@ def findings_page(judgements: Sequence[Judgement], about: Descriptions) -> str:
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _crossed(claims: Sequence[Judgement]) -> list[str]:
+    """How many claims there are, and their verdicts by when the criterion was written."""
+    if not claims:
+        return []
+    verdicts, lines = words.crossed(claims)
+    table = [
+        {"criterion written": line.when, **dict(zip(verdicts, line.numbers, strict=True)),
+         "total": line.total}
+        for line in lines
+    ]  # fmt: skip
+    text = f"{counted(len(claims), 'claim')} of papers, {words.foretold(claims)}."
+    return [text, tabulate(table, headers="keys", tablefmt="github")]
 
 
 def _counted(judgements: Sequence[Judgement], noun: str, more: str = "") -> str:

@@ -140,7 +140,9 @@ def _cited(cited: Sequence[Cited]) -> str:
             "metric": markdown(entry.metric),
             "setting": markdown(entry.setting),
             "differs": markdown(entry.differs),
-            "source": markdown(entry.source),
+            "source": f"[{markdown(entry.source)}]({entry.url})"
+            if entry.url
+            else markdown(entry.source),
         }
         for entry in cited
     ]

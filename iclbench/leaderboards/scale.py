@@ -44,6 +44,8 @@ class Scale:
     reference_name: str = ""
     #: Whether the values are digits of an error; otherwise they are means of the metric.
     in_digits: bool = False
+    #: Whether the reference is the best row, so that further rows may change all scores.
+    is_relative: bool = False
 
     def score(self, record: Record) -> Score | None:
         """The record's score; None where the scale is not known or has no length.
@@ -87,12 +89,13 @@ def suite_scale(board: SuiteBoard, records: Sequence[Record]) -> Scale:
     named = records_of_solver(board, board.reference, records) if board.reference else []
     others = [record for record in records if record.spec.model != board.chance]
     if not board.reference and len({record.spec.model for record in others}) == 1:
-        return Scale(chance, None, "best row of several models", in_digits)
+        return Scale(chance, None, "best row of several models", in_digits, is_relative=True)
     reference, best = _best(named or others)
     if best is None:
-        return Scale(chance, None, board.reference or "best row", in_digits)
+        is_relative = bool(records) and not board.reference
+        return Scale(chance, None, board.reference or "best row", in_digits, is_relative)
     name = best.spec.model if named else f"best row: {best.spec.model}"
-    return Scale(chance, reference, name, in_digits)
+    return Scale(chance, reference, name, in_digits, is_relative=not named)
 
 
 def board_scale(board: Board) -> Scale:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..api.ranking import Ranking
 from ..api.record import MAIN, Record
 from ..api.results import Evaluation
+from ..api.statistics import Statistics
 from .board import Board
 from .row import Row
 
@@ -30,6 +31,8 @@ class Line:
     score: str
     floor: float | None
     cells: tuple[float | str | None, ...]
+    #: Half the width of each score's 95% interval; None where there is none.
+    halves: tuple[float | None, ...] = ()
 
 
 def shifted_rows(board: Board) -> list[Row]:
@@ -76,8 +79,14 @@ def _line(records: Sequence[Record], name: str, *, relative: bool) -> Line:
         else record.not_applicable.get(name)
         for record in records
     )
+    halves = tuple(
+        _half(record.evaluations[name], ranking, in_digits, relative)
+        if name in record.evaluations
+        else None
+        for record in records
+    )
     shift = TRAINED if name == MAIN else f"{name}, relative" if relative else name
-    return Line(shift, name, score, next(floors, None), cells)
+    return Line(shift, name, score, next(floors, None), cells, halves)
 
 
 def _score(
@@ -96,8 +105,32 @@ def _score(
     if in_digits:
         mean = statistics.digits.mean if statistics.digits else None
         return mean if mean is None or not size else mean + math.log10(size)
-    if statistics.mean is None or not size:
-        return statistics.mean
+    return _divided(statistics.mean, statistics, size)
+
+
+def _divided(value: float | None, statistics: Statistics, size: float | None) -> float | None:
+    """A value of a metric relative to the size of the targets, if there is one."""
+    if value is None or not size:
+        return value
     is_squared = statistics.digits is not None and statistics.digits.error == "squared"
     # Divided twice, since a square may be too small.
-    return statistics.mean / size / (size if is_squared else 1.0)
+    return value / size / (size if is_squared else 1.0)
+
+
+def _half(
+    evaluation: Evaluation, ranking: Ranking, in_digits: bool, relative: bool
+) -> float | None:
+    """Half the width of the 95% interval of a score; None for bounds of another kind."""
+    statistics = evaluation.metrics.get(ranking.metric)
+    bounds = statistics.digits if statistics is not None and in_digits else statistics
+    if statistics is None or bounds is None:
+        return None
+    if bounds.interval == "range over seeds" or bounds.low is None or bounds.high is None:
+        return None
+    half = (bounds.high - bounds.low) / 2
+    # Digits of relative errors are moved by a constant.
+    return (
+        half
+        if in_digits
+        else _divided(half, statistics, evaluation.target_size if relative else None)
+    )

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite
 from .board_names import differing_arguments
+from .grouping import grouped
+from .ranking import Rank
 from .representative import is_one_training, starts_from_given, weakness
-from .row import track_name
+from .row import OPEN, track_name
 from .scale import Scale, Score, suite_scale
 from .sizes import known_parameters
 from .tunings import is_tuned
@@ -34,9 +36,17 @@ class SuiteRow:
     records: dict[str, Record]
     #: By board; None where chance or the reference is not known.
     scores: dict[str, Score | None]
-    #: The mean over the boards with a score, each counted as at least 0 and at most 1; None for
-    #: fewer than half of the suite's boards.
+    #: The boards of the mean: those with a score whose reference does not depend on other rows.
+    counted: tuple[str, ...]
+    #: The mean over these, each score counted as at least 0 and at most 1; None for fewer than half
+    #: of the suite's boards that count.
     mean: Score | None
+    #: Whether the mean is over the same boards as that of other models of its track.
+    is_compared: bool = False
+    #: Among these models: those with an interval above its own come before it, for sure.
+    rank: Rank | None = None
+    #: Why the model can't do a board that it has no record on, as far as it is known.
+    unsupported: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tuned(self) -> str:
@@ -67,14 +77,20 @@ class SuiteRow:
 
 @dataclass(frozen=True)
 class SuiteTable:
-    """The entries of a suite: trained ones first, those on most boards, then by their mean.
+    """The entries of a suite: trained ones first, and of them those with the same boards, by mean.
 
-    Those that were trained from given weights come after the other trained ones.
+    Other trained entries follow, those on most boards first, then those that were trained from
+    given weights.
     """
 
     suite: Suite
     scales: dict[str, Scale]
     entries: tuple[SuiteRow, ...]
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The boards that a mean is over; others have the best row as their reference."""
+        return _counted(self.suite, self.scales)
 
 
 def score_suite(suite: Suite, records: Mapping[str, Sequence[Record]]) -> SuiteTable:
@@ -84,9 +100,14 @@ def score_suite(suite: Suite, records: Mapping[str, Sequence[Record]]) -> SuiteT
     for board in suite.boards:
         for record in records.get(board.name, ()):
             lines.setdefault(_line_of(record), {}).setdefault(board.name, []).append(record)
-    entries = _with_arguments([_entry(by_board, scales) for by_board in lines.values()])
-    entries.sort(key=_order)
-    return SuiteTable(suite, scales, tuple(entries))
+    count = len(_counted(suite, scales))
+    entries = _with_arguments([_entry(by_board, scales, count) for by_board in lines.values()])
+    return SuiteTable(suite, scales, tuple(sorted(_compared(entries), key=_order)))
+
+
+def _counted(suite: Suite, scales: Mapping[str, Scale]) -> tuple[str, ...]:
+    """A board counts unless its reference is the best row: with it, no mean would stay the same."""
+    return tuple(b.name for b in suite.boards if b.reference or not scales[b.name].is_relative)
 
 
 def mean_score(scores: Iterable[Score]) -> Score | None:
@@ -131,16 +152,69 @@ def _line_of(record: Record) -> str:
     return canonical_json([*facts, spec.weights, spec.checkpoint_digest, formula])
 
 
-def _entry(by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale]) -> SuiteRow:
+def _entry(
+    by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale], count: int
+) -> SuiteRow:
     records = {name: _representative(group) for name, group in by_board.items()}
     scores = {name: scales[name].score(record) for name, record in records.items()}
     first = next(iter(records.values()))
     spec = first.spec
     weights = f" {spec.weights}" if spec.origin == "constructed" else ""
     weights += " init=given" if starts_from_given(first) else ""
-    known = [score for score in scores.values() if score is not None]
-    mean = mean_score(known) if len(known) >= LEAST_PART * len(scales) else None
-    return SuiteRow(spec.model + weights, spec.origin, track_name(first), records, scores, mean)
+    known = {n: s for n, s in scores.items() if s is not None and not scales[n].is_relative}
+    mean = mean_score(known.values()) if len(known) >= LEAST_PART * count else None
+    return SuiteRow(spec.model + weights, spec.origin, track_name(first), records, scores,
+                    tuple(known), mean)  # fmt: skip
+
+
+def _compared(entries: Iterable[SuiteRow]) -> list[SuiteRow]:
+    """The entries; in each track, those that have the same boards get means over these, and ranks.
+
+    The boards are those with which most scores are compared.
+    """
+    entries = list(entries)
+    done = []
+    for members in grouped(entries, _track).values():
+        kinds = {frozenset(entry.counted) for entry in members if entry.mean is not None}
+        if _track(members[0]) is None or not kinds:
+            done += members
+            continue
+        having = {kind: [e for e in members if kind <= set(e.counted)] for kind in kinds}
+        boards = max(kinds, key=lambda kind: (len(kind) * len(having[kind]), sorted(kind)))
+        same = [_over(boards, entry) for entry in having[boards]]
+        ranked = [e for e in same if e.track != OPEN and not e.has_one_seed]
+        done += [replace(e, rank=_rank(e, ranked)) if e in ranked else e for e in same]
+        done += [entry for entry in members if not boards <= set(entry.counted)]
+    return done
+
+
+def _track(entry: SuiteRow) -> str | None:
+    """The track of an entry whose mean can be compared with others; None if there is none."""
+    first = next(iter(entry.records.values()))
+    return None if entry.origin != "trained" or starts_from_given(first) else entry.track
+
+
+def _over(boards: frozenset[str], entry: SuiteRow) -> SuiteRow:
+    """The entry with its mean over these boards."""
+    scores = [score for name in entry.counted if name in boards and (score := entry.scores[name])]
+    return replace(entry, mean=mean_score(scores), is_compared=True)
+
+
+def _rank(entry: SuiteRow, among: Sequence[SuiteRow]) -> Rank | None:
+    """From one more than the intervals above the entry's to how many are not below it."""
+    if len(among) < 2:
+        return None
+    (low, high), *others = [_ends(entry), *(_ends(other) for other in among)]
+    above = sum(other_low > high for other_low, _ in others)
+    return Rank(above + 1, sum(other_high >= low for _, other_high in others))
+
+
+def _ends(entry: SuiteRow) -> tuple[float, float]:
+    """The interval of the mean; without one, it may lie anywhere."""
+    mean = entry.mean
+    if mean is None or mean.low is None or mean.high is None:
+        return -math.inf, math.inf
+    return mean.low, mean.high
 
 
 def _with_arguments(entries: Sequence[SuiteRow]) -> list[SuiteRow]:
@@ -191,13 +265,16 @@ def _last_validation(record: Record) -> list[float | None]:
     return [seed[-1] for seed in curve.mean if seed]
 
 
-def _order(entry: SuiteRow) -> tuple[bool, bool, int, float, str]:
+def _order(entry: SuiteRow) -> tuple[bool, bool, bool, int, str, float, str, str]:
     first = next(iter(entry.records.values()))
     done = sum(score is not None for score in entry.scores.values())
     return (
         entry.origin != "trained",
         starts_from_given(first),
-        -done,
+        not entry.is_compared,
+        -len(entry.counted) if entry.is_compared else -done,
+        entry.track if entry.is_compared else "",
         -entry.mean.value if entry.mean else math.inf,
         entry.label,
+        entry.track,
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..api.budget import Budget
 from ..api.record import Record
@@ -45,6 +44,11 @@ _OF_OWN: dict[Verdict, str] = {
 }
 #: When a criterion got its present form.
 When = Literal["before the run", "after the run", "changed after the verdict"]
+_WRITTEN: dict[When, str] = {
+    "before the run": "written before the run",
+    "after the run": "written after the run",
+    "changed after the verdict": "changed when the verdict was known",
+}
 _PLURAL = {"holds": "hold", "holds in kind": "hold in kind", "does not hold": "do not hold"}
 
 
@@ -152,25 +156,24 @@ def _budget(record: Record) -> str:
     return f"{steps:,} steps" if isinstance(steps, int) else ""
 
 
-@dataclass(frozen=True)
-class Count:
-    """How many judgements have a verdict, and how many of them by criteria after the run."""
+class Count(NamedTuple):
+    """How many judgements have a verdict, and what it is called."""
 
     verdict: Verdict
     name: str
     number: int
-    after_run: int
+
+
+class Crossing(NamedTuple):
+    """How many judgements have each verdict, by criteria of one time; `total` is of the line."""
+
+    when: str
+    numbers: tuple[int, ...]
 
     @property
-    def after(self) -> str:
-        """How many of them are by criteria of after the run, or changed then; empty for none."""
-        if not self.after_run:
-            return ""
-        if self.number == 1:
-            return "by a criterion written or changed after the run"
-        share = "all" if self.after_run == self.number else str(self.after_run)
-        criteria = "a criterion" if self.after_run == 1 else "criteria"
-        return f"{share} of them by {criteria} written or changed after the run"
+    def total(self) -> int:
+        """All judgements by criteria of that time."""
+        return sum(self.numbers)
 
 
 def claims(judgements: Iterable[Judgement]) -> list[Judgement]:
@@ -200,22 +203,38 @@ def counts(judgements: Sequence[Judgement]) -> list[Count]:
         if members:
             name = verdict_name(verdict, members[0].own_question)
             name = _PLURAL.get(name, name) if len(members) > 1 else name
-            # Without a verdict, it does not matter yet when the criterion was written.
-            after = sum(when(f) != "before the run" for f in members)
-            after = 0 if verdict == "not run" else after
-            result.append(Count(verdict, name, len(members), after))
+            result.append(Count(verdict, name, len(members)))
     return result
+
+
+def crossed(judgements: Sequence[Judgement]) -> tuple[list[Verdict], list[Crossing]]:
+    """The verdicts that occur, and a line for each time of writing and for all, with the counts."""
+    verdicts = [verdict for verdict in VERDICTS if any(o.verdict == verdict for o in judgements)]
+    lines: list[tuple[str, list[Judgement]]] = [
+        (kind, members)
+        for kind in _WRITTEN
+        if (members := [judgement for judgement in judgements if when(judgement.finding) == kind])
+    ]
+    lines += [("all", list(judgements))] if len(lines) > 1 else []
+    return verdicts, [
+        Crossing(name, tuple(sum(o.verdict == v for o in members) for v in verdicts))
+        for name, members in lines
+    ]
+
+
+def foretold(judgements: Sequence[Judgement]) -> str:
+    """How many criteria were written before the run, and the verdicts by these."""
+    members = [judgement for judgement in judgements if when(judgement.finding) == "before the run"]
+    criterion = "a criterion" if len(members) == 1 else "criteria"
+    text = f"{len(members) or 'none'} of them by {criterion} written before the run"
+    named = ", ".join(f"{count.number} {count.name}" for count in counts(members))
+    return f"{text}: {named}" if named else text
 
 
 def summary(judgements: Sequence[Judgement]) -> str:
     """The counts of the verdicts in a sentence, those by criteria of before the run first."""
-    kinds: dict[When, str] = {
-        "before the run": "written before the run",
-        "after the run": "written after the run",
-        "changed after the verdict": "changed when the verdict was known",
-    }
     parts = []
-    for kind, text in kinds.items():
+    for kind, text in _WRITTEN.items():
         members = [o for o in judgements if when(o.finding) == kind]
         if members:
             named = ", ".join(f"{count.number} {count.name}" for count in counts(members))

@@ -11,6 +11,7 @@ import pytest
 from forging import reseal
 
 from iclbench import UsageError, leaderboard, run
+from iclbench.console import counted
 from iclbench.display.boards import board_table, legend, overview_table, print_boards
 from iclbench.display.table import Output, cell_of
 
@@ -141,7 +142,13 @@ def test_markdown_and_latex_are_tables_of_the_same_rows(board, capsys):
 def test_an_overview_has_a_line_for_each_board(boards):
     everyone = {record.id for board in boards for record in board.records}
     table = overview_table([board.records for board in boards], everyone)
-    assert len(table.rows) == len(boards)
+    trained = [b for b in boards if any(row.is_trained for row in b.rows)]
+    assert len(table.rows) == len(trained) < len(boards)
+    left_out = len(boards) - len(trained)
+    assert f"{counted(left_out, 'board')} without trained rows left out (--all)" in table.notes
+    assert {row["seeds"] for row in table.rows} == {2}
+    none = [board.records for board in boards if board not in trained]
+    assert len(overview_table(none, everyone).rows) == len(none)
     line = next(row for row in table.rows if row["board"] == "least-squares")
     board = next(b for b in boards if b.task == "least-squares")
     assert line["best trained"] == board.rows[0].label

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from iclbench import UsageError, host
+from iclbench.leaderboards.build import build
 from iclbench.leaderboards.cited import Cited, read_cited
 
 ROOT = Path(__file__).parents[2]
@@ -39,9 +41,27 @@ def test_a_value_says_whether_it_is_approximate():
     assert entry.model_copy(update={"approximate": True}).text == "≈ 1e-07"
 
 
+def test_an_error_has_digits_that_a_board_s_can_be_compared_with():
+    entry = Cited(task="a", model="b", metric="c", value=1e-7, setting="d", differs="e",
+                  source="f", error="squared", approximate=True)  # fmt: skip
+    assert entry.text == "≈ 1e-07, ≈ 3.5 digits of the mean"
+    exact = entry.model_copy(update={"error": "absolute", "approximate": False})
+    assert exact.text == "1e-07, 7.0 digits of the mean"
+
+
+def test_a_source_with_an_address_is_a_link_on_pages(built, tmp_path):
+    folder = tmp_path / "boards"
+    shutil.copytree(built / "records", folder / "records")
+    (folder / "cited.toml").write_text(f'{ENTRY}url = "https://example.org/paper"\n')
+    build(folder)
+    page = (folder / "tasks" / "least-squares.md").read_text("utf-8")
+    assert "[Figure 1](https://example.org/paper)" in page
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (f'{ENTRY}url = "javascript:alert(1)"', "url"),
         (ENTRY.replace("value = 1.5e-13", "value = -1"), "greater than 0"),
         (ENTRY.replace("source", "sources"), "sources"),
         (ENTRY.replace('"least-squares"', '"../up"'), "not the name of a task"),

@@ -8,7 +8,8 @@ import pytest
 
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.site.compare import choices
+from iclbench.leaderboards.site import settings
+from iclbench.leaderboards.site.compare import _usual, choices
 
 
 def test_rows_of_two_dtypes_are_no_choices_for_one_another(leaderboards):
@@ -20,3 +21,20 @@ def test_rows_of_two_dtypes_are_no_choices_for_one_another(leaderboards):
     assert len({one["title"] for one in view["evaluations"]}) == len(boards)
     assert len({one["key"] for one in view["evaluations"]}) == len(boards)
     assert json.loads(str(view["data"])) == view["evaluations"]
+
+
+def test_the_two_best_models_of_the_usual_track_are_compared_first(board):
+    usual = _usual(board)
+    trained = [row.record.id for row in board.rows if row.is_trained]
+    # Both trained rows are of one model: the board's next row stands beside its best.
+    assert usual[0] == settings.best_by_model(r for r in board.rows if r.is_trained)[0].record.id
+    assert usual[1] in trained
+    assert len(set(usual)) == 2
+
+
+def test_a_choice_tells_its_track_for_the_warning(board):
+    view = choices([board], Descriptions(pytest.fail))
+    (one,) = view["evaluations"]
+    told = {row["trained"] for row in one["rows"]}
+    assert told == {"open budget, 2 seeds", ""}
+    assert {row["track"] for row in one["rows"]} == {"open", ""}

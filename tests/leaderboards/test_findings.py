@@ -214,9 +214,11 @@ def test_build_writes_the_page_of_the_findings(cli, studies, tmp_path):
     assert cli("leaderboard", "build", boards, "--no-parquet").code == 0
     page = (boards / "findings.md").read_text("utf-8")
     findings = read_findings(boards)
+    claims = len(words.claims([Judgement(one, "not run") for one in findings]))
+    assert f"\n{claims} claims of papers, " in page
+    assert re.search(rf"^\| all +\| +{claims} \| +{claims} \|$", page, re.M)
     own, shorter = words.own_questions, words.shorter_runs
-    kinds = {"claims of papers": words.claims, "tests of the same claims": shorter,
-             "own questions": own}  # fmt: skip
+    kinds = {"tests of the same claims": shorter, "own questions": own}
     for name, members_of in kinds.items():
         count = len(members_of([Judgement(one, "not run") for one in findings]))
         verdicts = re.search(f"{count} {name}[^,]*, ([^.]*)\\.", page)[1]

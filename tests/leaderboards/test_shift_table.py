@@ -21,4 +21,9 @@ def test_relative_lines_are_of_errors_divided_by_the_targets_size(tmp_path, nois
     # Squared errors are divided by the size squared, which adds digits of the error's root.
     expected = plain.cells[0] / size**2 if noise else plain.cells[0] + math.log10(size)
     assert relative.cells[0] == pytest.approx(expected)
+    halves = plain.halves[0], relative.halves[0]
+    statistics = record.evaluations["values-triple"].metrics["squared_error"]
+    bounds = statistics if noise else statistics.digits
+    assert halves[0] == pytest.approx((bounds.high - bounds.low) / 2)
+    assert halves[1] == pytest.approx(halves[0] / size**2 if noise else halves[0])
     assert plain.score == ("mean squared_error" if noise else "digits")

@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.site.model import _names_of_evaluations, _settings
+from iclbench.leaderboards.site.model import (
+    Scored,
+    _commands,
+    _names_of_evaluations,
+    _settings,
+    model,
+)
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +78,28 @@ def test_sets_without_words_are_told_apart_by_arguments(board, about, monkeypatc
     other = evaluated(board, task_args={**board.evaluation.task_args, "dim": 7})
     settings = _settings([board, other], about)
     assert [setting.rpartition(", ")[2] for setting in settings] == ["dim=2", "dim=7"]
+
+
+def test_a_model_s_page_begins_with_its_place_on_the_main_board_of_each_task(board, about):
+    view = model("baseconv", [board], about)
+    trained, constructed = view["standing"]
+    best = max((row for row in board.rows if row.is_trained), key=lambda row: row.score)
+    assert trained["id"] == best.record.id
+    assert (trained["title"], trained["origin"]) == ("Least squares", "trained")
+    assert (trained["track"], trained["best"]) == ("open", "")
+    assert 'class="point"' in trained["strip"]
+    assert constructed["origin"] == "constructed"
+    assert view["is_trained"]
+
+
+def test_the_command_is_of_the_board_with_most_rows(board, about):
+    view = model("baseconv", [board], about)
+    titles = [title for title, _ in view["commands"]]
+    assert titles == ["trained, on Least squares", "constructed, on Least squares"]
+    few = evaluated(board, task_args={**board.evaluation.task_args, "dim": 7})
+    large, small = (
+        Scored(next(row for row in one.rows if row.is_trained), one, "", share)
+        for one, share in ((board, 0.1), (few, 0.9))
+    )
+    ((_, command),) = _commands([small, large], about)
+    assert command == large.row.record.command

@@ -48,18 +48,20 @@ def view(records):
 
 
 def test_a_row_has_its_score_on_every_board_and_their_mean(view, records):
-    (title, rows), (others, solvers) = view["tables"]
-    assert (title, others) == ("Trained models", "Solvers and constructions")
-    assert [row["boards"] for row in rows] == ["2/3", *["1/3"] * 3]
-    first = rows[0]
+    titles, parts = zip(*((part["title"], part["rows"]) for part in view["tables"]), strict=True)
+    same = "Trained models with the same 2 boards, track 1m"
+    assert titles == (same, "Other trained models", "Solvers and constructions")
+    (first,), rows, solvers = parts
+    assert [row["boards"] for row in (first, *rows)] == ["2/3", *["1/3"] * 3]
+    assert [part["compared"] for part in view["tables"]] == [True, False, False]
     assert (first["model"], first["title"]) == ("transformer", "Transformer")
     assert first["mark"] == "○"
-    shown = {cell["id"] for row in rows for cell in row["cells"] if cell}
+    shown = {cell["id"] for row in (first, *rows) for cell in row["cells"] if cell}
     assert shown == {record.id for record in records if record.spec.model != "zero"}
     values = [float(cell["text"].rstrip("%").replace("−", "-")) for cell in first["cells"]]
     mean = float(first["mean"].rstrip("%"))
     assert mean == pytest.approx(sum(max(0.0, v) for v in values) / 2, abs=1.0)
-    assert [cell is None for cell in rows[1]["cells"]] == [False, True]
+    assert [cell is None for cell in rows[0]["cells"]] == [False, True]
     assert [cell["text"] for cell in solvers[0]["cells"]] == ["0.0%", "0.0%"]
 
 
@@ -70,10 +72,10 @@ def test_a_score_whose_interval_is_that_of_one_seed_says_so(records, tmp_path):
     table = score_suite(SUITE, records_by_board(SUITE, [one, *chance]))
     shown = suites.suite_view(table, Descriptions(pytest.fail))
     assert shown["tracks"] == "1 with open budgets"
-    (_, trained), (_, solvers) = shown["tables"]
-    (cell,) = filter(None, trained[0]["cells"])
+    trained, solvers = (part["rows"][0]["cells"] for part in shown["tables"])
+    (cell,) = filter(None, trained)
     assert "†" in cell["bounds"]
-    assert all("†" not in cell["bounds"] for cell in solvers[0]["cells"])
+    assert all("†" not in cell["bounds"] for cell in solvers)
 
 
 def test_a_column_says_what_counts_as_none_and_as_all(view):
@@ -93,8 +95,13 @@ def test_the_page_says_the_rows_tracks_and_who_passes_a_reference(view, records)
     first = replace(scored.entries[0], scores={"plain": Score(1.2, None, None)})
     table = replace(scored, scales={**scored.scales, "plain": plain}, entries=(first,))
     passing = suites.suite_view(table, Descriptions(pytest.fail))
-    assert passing["passes"] == ["Transformer (1m) passes solver on Least squares"]
-    (cell,) = filter(None, passing["tables"][0][1][0]["cells"])
+    (text,) = passing["passes"]
+    value = first.records["plain"].metrics["squared_error"].digits.mean
+    assert text == (
+        f"Transformer (1m) passes solver on Least squares: digits {value:.3g} against "
+        f"{plain.reference:.3g}"
+    )
+    (cell,) = filter(None, passing["tables"][0]["rows"][0]["cells"])
     assert (cell["text"], cell["about"]) == ("120.0%", "passes the reference, solver")
 
 

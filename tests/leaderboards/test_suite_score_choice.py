@@ -71,7 +71,7 @@ def test_a_score_of_one_seed_says_so(records, capsys):
     text = capsys.readouterr().out
     assert text.count(") †") == 2
     assert "† one seed" in text
-    view, *_ = suite_view(table, Descriptions(print))["tables"][0][1]
+    view, *_ = suite_view(table, Descriptions(print))["tables"][0]["rows"]
     assert view["interval"].endswith("% †")
     both = score_suite(SUITE, {"regression": list(records.values())})
     assert both.entries[0].records["regression"].id == records[2].id

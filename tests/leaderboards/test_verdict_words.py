@@ -82,3 +82,20 @@ def test_counts_say_how_many_criteria_were_written_after_the_run():
     assert words.summary([Judgement(changed, "in kind")]) == (
         "by a criterion changed when the verdict was known: 1 in kind"
     )
+
+
+def test_verdicts_are_crossed_with_when_the_criterion_was_written():
+    before, after = (finding(after_run=value) for value in (False, True))
+    judgements = [Judgement(after, "reproduced")] * 2 + [Judgement(before, "in kind")]
+    verdicts, lines = words.crossed(judgements)
+    assert verdicts == ["reproduced", "in kind"]
+    assert [(line.when, line.numbers, line.total) for line in lines] == [
+        ("before the run", (0, 1), 1), ("after the run", (2, 0), 2), ("all", (2, 1), 3)
+    ]  # fmt: skip
+    assert words.foretold(judgements) == (
+        "1 of them by a criterion written before the run: 1 in kind"
+    )
+    assert words.foretold(judgements[:2]) == "none of them by criteria written before the run"
+    verdicts, lines = words.crossed(judgements[:1])
+    assert [line.when for line in lines] == ["after the run"]
+    assert words.crossed([]) == ([], [])

@@ -6,7 +6,6 @@ import hashlib
 import shlex
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,6 +27,7 @@ from ..formats import BOUNDS_LEGEND, DIGITS_OF_ERROR, LEGEND
 from ..reading import Refused
 from ..row import Row
 from . import citation, compare, home, matrix, model, more_pages, run, search, task
+from .asset_files import asset_files
 from .code import with_code
 from .finding_view import summary
 from .home_words import home_lines
@@ -44,15 +44,6 @@ MARKER = ".iclbench-site"
 OPTIONAL = ("findings.html", "studies.html", "suites.html", "rows.parquet")
 FOLDERS = ("assets", "compare", "data", "models", "records", "runs", "tasks",
            *more_pages.FOLDERS)  # fmt: skip
-
-#: What is copied from the package's assets, by the name that templates use.
-ASSETS = {
-    **{name: f"{name}.js" for name in ("site", "plot", "home", "sort", "table", "export", "paired",
-                                       "compare", "clipboard", "live")},
-    "uplot": "vendor/uplot.min.js",
-}  # fmt: skip
-#: The style sheet, and that of the plotting library, which are one file of the site.
-STYLES = ("site.css", "pages.css", "vendor/uplot.css")
 
 
 @dataclass(frozen=True)
@@ -134,13 +125,15 @@ class Site:
     def write(self) -> None:
         """Write all pages, with the files that they need."""
         self._file(MARKER, b"")
-        self.assets = self._assets()
+        self.assets, files = asset_files()
+        for name, data in files.items():
+            self._file(name, data)
         self._home()
         for name, boards in self.tasks.items():
             self._task(name, boards)
         for name, boards in model.by_model(self.boards).items():
-            self._page("model.html", f"models/{name}.html",
-                       model=model.model(name, boards, self.content.about))  # fmt: skip
+            view = model.model(name, boards, self.content.about)
+            self._page("model.html", f"models/{name}.html", model=view)
         for board in self.boards:
             for row in board.rows:
                 self._copy_files(row, self.content.records, "records")
@@ -153,7 +146,7 @@ class Site:
         """Write the page of a record of the folder `records`, whose files are at `base`."""
         view = run.run(row, board, records, base, self.content.prompts)
         view["place"] = shlex.quote(self._place(row, records, base))
-        view |= run.described(row.record, self.content.about.task(board.task))
+        view |= run.described(row, board, self.content.about)
         address = f"{base}/{row.record.id}.html" if study else f"runs/{row.record.id}.html"
         spec = row.record.spec
         has_model = any(about.name == spec.model for about in self.menu["models"])
@@ -177,6 +170,8 @@ class Site:
             "tasks": {group: [about.task(name) for name in by_task(boards)]
                       for group, boards in groups.items()},
             "models": [about.model(name) for name in sorted(model.by_model(self.boards))],
+            "studied": self.content.more.studied,
+            "add": self.content.more.add,
             "pages": self.content.more.links,
             "docs": links.docs,
             "source": links.source,
@@ -226,7 +221,8 @@ class Site:
         self._file("index.json", search.as_json(index))
         studies = [(s.notes.question if s.notes else s.title, s.name)
                    for s in self.content.more.shown]  # fmt: skip
-        self._file("data/search.js", search.script(index, studies).encode())
+        studied = self.content.more.studied
+        self._file("data/search.js", search.script(index, studies, studied).encode())
         table = export_table(row for board in self.boards for row in board.rows)
         rows = as_csv(table)
         digest = hashlib.sha256(rows).hexdigest()
@@ -237,18 +233,6 @@ class Site:
         code = source if "//" in source else ""
         self._file("CITATION.cff", citation.cff(code, digest).encode())
         self._file("CITATION.bib", citation.bibtex(code, digest).encode())
-
-    def _assets(self) -> dict[str, str]:
-        """Copy the style and the scripts; their names hold a digest of their content."""
-        package = resources.files("iclbench.leaderboards.site") / "assets"
-        contents = {name: package.joinpath(file).read_bytes() for name, file in ASSETS.items()}
-        names = {name: _with_digest(name, data, "js") for name, data in contents.items()}
-        contents["style"] = b"\n".join(package.joinpath(file).read_bytes() for file in STYLES)
-        names["style"] = _with_digest("site", contents["style"], "css")
-        for name, data in contents.items():
-            self._file(names[name], data)
-        self._file("assets/uplot.LICENSE", (package / "vendor" / "uplot.LICENSE").read_bytes())
-        return names
 
     def _copy_files(self, row: Row, records: Path, base: str) -> None:
         """Copy a record of the folder `records` with all its files to `base` in the site."""
@@ -283,10 +267,6 @@ class Site:
         # Not synced: a site is rebuilt in a minute, and syncing thousands of files is slow.
         path.write_bytes(data)
         self.written.add(path)
-
-
-def _with_digest(stem: str, data: bytes, ending: str) -> str:
-    return f"assets/{stem}.{hashlib.sha256(data).hexdigest()[:8]}.{ending}"
 
 
 def _has_parquet() -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...console import counted
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
@@ -15,17 +16,17 @@ from ..ranking import of_seeds
 from ..representative import is_one_training
 from ..row import Row
 from ..sizes import known_parameters
+from . import settings
 from .figure import View, script_json
 from .minus import with_minus
 from .plots import name_of
-from .settings import by_evaluation
 from .task_words import evaluation_title, told_apart_by_evaluation
 
 
 def choices(boards: Sequence[Board], about: Descriptions) -> View:
     """The boards of a task, and the rows of each, which can be compared."""
     task = about.task(boards[0].task)
-    ordered = [board for group in by_evaluation(boards).values() for board in group]
+    ordered = [board for group in settings.by_evaluation(boards).values() for board in group]
     has_dtypes = len({board.dtype for board in boards}) > 1
     titles = [
         evaluation_title(board, task) + (f", {board.dtype}" if has_dtypes else "")
@@ -42,11 +43,19 @@ def choices(boards: Sequence[Board], about: Descriptions) -> View:
             "metric": task.metric(board.ranking.metric),
             "digits": board.has_digits,
             "lower": board.ranking.better == "lower",
+            "usual": _usual(board),
             "rows": [_choice(row, about) for row in board.rows],
         }
         for number, board in enumerate(ordered)
     ]
     return {"evaluations": evaluations, "data": script_json(evaluations)}
+
+
+def _usual(board: Board) -> list[str]:
+    """The two models that are compared first: the best of the track of most models."""
+    rows = settings.best_by_model(settings.trained(board, board.tracks[0])) if board.tracks else []
+    ids = [row.record.id for row in (*rows, *board.rows)]
+    return list(dict.fromkeys(ids))[:2]
 
 
 def _choice(row: Row, about: Descriptions) -> View:
@@ -55,6 +64,8 @@ def _choice(row: Row, about: Descriptions) -> View:
     return {
         "id": row.record.id,
         "name": f"{name_of(row, about)} · {row.record.spec.dtype} · {row.origin}{track}",
+        "track": row.track_name,
+        "trained": _budget(row),
         "score": with_minus(formats.score(row.score, ranking)),
         "interval": with_minus(formats.score_interval(row)),
         "median": with_minus(formats.number(row.statistics.median, ranking.scale)),
@@ -64,6 +75,14 @@ def _choice(row: Row, about: Descriptions) -> View:
         "parameters": known_parameters(row.record),
         "budget": formats.budget(row.steps, row.batch),
     }
+
+
+def _budget(row: Row) -> str:
+    """How long a model was trained and with how many seeds; empty if it was not."""
+    if not row.is_trained:
+        return ""
+    track = f"track {settings.track_in_words(row.track)}" if row.track else settings.OPEN_BUDGET
+    return f"{track}, {counted(row.seeds, 'seed')}"
 
 
 def comparison_script(row: Row) -> str:

@@ -18,6 +18,7 @@ def finding_view(judgement: Judgement, about: Descriptions) -> View:
         "finding": judgement.finding,
         "verdict": words.marked(judgement),
         "key": key_of(judgement.verdict),
+        "is_late": words.when(judgement.finding) != "before the run",
         "number": with_minus(words.number(judgement)),
         "by_seed": with_minus(words.by_seed(judgement)),
         "by_means": with_minus(words.by_means(judgement)),
@@ -40,18 +41,12 @@ def summary(judgements: Sequence[Judgement]) -> View:
     """
     claims, questions = words.claims(judgements), words.own_questions(judgements)
     judged = [judgement for judgement in claims if judgement.verdict != "not run"]
+    verdicts, lines = words.crossed(claims)
     return {
         "claims": f"{counted(len(claims), 'claim')} of papers",
-        "short": words.summary(judged),
-        "verdicts": [
-            {
-                "key": key_of(count.verdict),
-                "text": f"{count.number} {count.name}",
-                "meaning": words.VERDICTS[count.verdict],
-                "after": count.after,
-            }
-            for count in words.counts(claims)
-        ],
+        "short": words.foretold(judged),
+        "verdicts": [(key_of(verdict), verdict, words.VERDICTS[verdict]) for verdict in verdicts],
+        "lines": lines,
         "own": len(questions),
         "own_text": words.summary(questions),
         "own_legend": words.OWN_LEGEND,

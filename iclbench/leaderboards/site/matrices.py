@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...api.errors import IclbenchError
 from ...api.ranking import Ranking
-from ...console import capitalized
+from ...console import capitalized, counted
 from ...runs.load import load_task
 from ...runs.strangers import require_shipped_data
 from .. import formats
@@ -14,6 +14,7 @@ from ..arguments import argument_pairs
 from ..board import Board
 from ..board_names import differing_arguments, told_apart
 from ..descriptions import Description, Descriptions
+from ..grouping import grouped
 from ..representative import representing
 from ..row import Row
 from ..shift_table import Line, shift_lines, shifted_rows
@@ -33,23 +34,36 @@ def shift_matrices(boards: Sequence[Board], about: Descriptions) -> list[View]:
 
 
 def _shift_matrix(board: Board, title: str, about: Descriptions) -> View | None:
+    """A board's shifts: a table for the lines in digits, and one for each other unit."""
     lines = shift_lines(board)
     if not lines:
         return None
     rows, task = shifted_rows(board), about.task(board.task)
     summaries = _shift_summaries(board)
+    known = {row.record.spec.model for row in rows}
+    missing = [row for row in board.rows if row.is_trained and row.record.spec.model not in known]
     return {
         "title": title,
         "columns": [
-            (r.record.id, name, r.origin)
+            (r.record.id, name, _training(r))
             for r, name in zip(rows, names_of(rows, about), strict=True)
         ],
-        "lines": [
-            _shift_line(line, board.ranking, task) | {"about": summaries.get(line.name, "")}
-            for line in lines
+        "parts": [
+            [_shift_line(line, board.ranking, task) | {"about": summaries.get(line.name, "")}
+             for line in members]
+            for members in grouped(lines, lambda line: line.score).values()
         ],
         "reasons": sorted({cell for line in lines for cell in line.cells if isinstance(cell, str)}),
-    }
+        "missing": list(dict.fromkeys(about.model(r.record.spec.model).title for r in missing)),
+    }  # fmt: skip
+
+
+def _training(row: Row) -> str:
+    """How long and with how many seeds a model was trained; else where its weights are from."""
+    if not row.is_trained:
+        return row.origin
+    budget = f"track {row.track}" if row.track else settings.OPEN_BUDGET
+    return f"{budget}, {counted(row.seeds, 'seed')}"
 
 
 def _shift_summaries(board: Board) -> dict[str, str]:
@@ -75,7 +89,11 @@ def _shift_line(line: Line, ranking: Ranking, about: Description) -> View:
         "shift": line.shift,
         "score": "digits" if in_digits else f"mean {about.metric(ranking.metric)}",
         "floor": "" if line.floor is None else with_minus(write(line.floor)),
-        "cells": [_cell(cell, ends, write, reverse=reverse) for cell in line.cells],
+        "cells": [
+            _cell(cell, ends, write, reverse=reverse)
+            | {"half": "" if half is None else f"± {write(half)}"}
+            for cell, half in zip(line.cells, line.halves, strict=True)
+        ],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...api.errors import UsageError
@@ -14,13 +14,17 @@ from ..board import Board
 from ..board_names import differing_arguments, told_apart
 from ..curves import COST_TITLES, drawn_curve, median_curve
 from ..descriptions import Descriptions
+from ..grouping import grouped
 from ..representative import representing, weakness
 from ..row import Row
 from ..scale import board_scale
+from . import settings
 from .figure import View, figures
 from .formula import mathml
 from .magnitudes import is_error
+from .minus import with_minus
 from .plots import MOST_LINES, Plot, name_of, plot, spans_lines
+from .strip import peers, rank_of_how_many, strip
 from .task_words import setting_in_words
 
 
@@ -53,6 +57,8 @@ def model(name: str, boards: Sequence[Board], about: Descriptions) -> View:
         ]
     return {
         "about": described,
+        "is_trained": any(result.row.is_trained for result in results),
+        "standing": list(_standing(name, boards, about)),
         "formula": mathml(described.formula),
         "measured_state": _measured_state([result.row for result in results]),
         "results": [_result(result, about) for result in results],
@@ -64,6 +70,36 @@ def model(name: str, boards: Sequence[Board], about: Descriptions) -> View:
 
 def _rows(board: Board, name: str) -> list[Row]:
     return [row for row in board.rows if row.record.spec.model == name]
+
+
+def _standing(name: str, boards: Sequence[Board], about: Descriptions) -> Iterator[View]:
+    """The model's best row in each track of its tasks' main boards, and the best row there."""
+    mains = settings.main_boards(boards)
+    for board in sorted(mains, key=lambda one: (not one.has_tracks, about.task(one.task).title)):
+        task, scale = about.task(board.task), board_scale(board)
+        groups = grouped(representing(_rows(board, name)), lambda row: (row.origin, row.track))
+        for members in groups.values():
+            row = settings.best_first(members)[0]
+            best = settings.best_first(peers(row, board) or [row])[0]
+            share = scale.share(row.record)
+            yield {
+                "id": row.record.id,
+                "task": board.task,
+                "title": task.title,
+                "setting": ", ".join([setting_in_words(board, task), board.dtype]),
+                "origin": row.origin,
+                "track": row.track_name,
+                "rank": rank_of_how_many(row, board),
+                "score": with_minus(formats.score(row.score, board.ranking)),
+                "unit": _unit(board, about),
+                "strip": strip(row, board, small=True),
+                "share": "" if share is None else f"{100 * share:.0f}%",
+                "best": "" if best is row else about.model(best.record.spec.model).title,
+                "best_score": with_minus(formats.score(best.score, board.ranking)),
+                "floor": "" if board.floor is None else with_minus(
+                    formats.score(board.floor.score, board.ranking)
+                ),
+            }  # fmt: skip
 
 
 def _result(result: Scored, about: Descriptions) -> View:
@@ -80,10 +116,13 @@ def _result(result: Scored, about: Descriptions) -> View:
         "track": row.track,
         "dtype": board.dtype,
         "rank": formats.rank(row),
-        "score": formats.score(row.score, board.ranking),
+        "score": with_minus(formats.score(row.score, board.ranking)),
+        "value": row.score,
         "unit": _unit(board, about),
-        "interval": formats.score_interval(row),
-        "floor": "" if board.floor is None else formats.score(board.floor.score, board.ranking),
+        "interval": with_minus(formats.score_interval(row)),
+        "floor": ""
+        if board.floor is None
+        else with_minus(formats.score(board.floor.score, board.ranking)),
         "share": "" if share is None else f"{100 * share:.0f}%",
         "notes": formats.notes(row),
         "parameters": formats.parameters(row.record),
@@ -166,16 +205,16 @@ def _settings(boards: Sequence[Board], about: Descriptions) -> list[str]:
 
 
 def _commands(results: Sequence[Scored], about: Descriptions) -> list[tuple[str, str]]:
-    """A command for each origin: that of its row nearest to the floor of a board that has one.
+    """A command for each origin: that of its best row on the board with most rows.
 
     Rows with several seeds come before those with one, and rows of a training budget before those
     of an open one.
     """
-    best: dict[str, tuple[tuple[int, bool, bool, float], Row]] = {}
+    best: dict[str, tuple[tuple[int, bool, int, float], Row]] = {}
     for row, board, _, share in results:
         if row.fails_held_out:
             continue
-        key = -weakness(row.record), bool(row.track), board.floor is not None, share or 0.0
+        key = -weakness(row.record), bool(row.track), len(board.rows), share or 0.0
         if row.origin not in best or key > best[row.origin][0]:
             best[row.origin] = key, row
     order = sorted(best, key=lambda origin: (origin != "trained", origin))

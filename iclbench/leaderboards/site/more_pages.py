@@ -11,11 +11,12 @@ from pathlib import Path
 
 from ..board import Board
 from ..build import by_task
-from ..descriptions import Descriptions
+from ..descriptions import Description, Descriptions
 from ..findings import Judgement
 from ..grouping import grouped
 from ..reading import Refused
 from ..row import Row
+from .add import add_view
 from .analyses import Measured, Placed, by_metric, metric_page
 from .figure import View
 from .gallery import gallery, shown_studies, study_page
@@ -58,15 +59,29 @@ class MorePages:
         names = {one.name for one in self.shown}
         self.waiting = [o for o in judged if o.finding.records not in names]
         self.suites = suite_views(boards, about, refused)
+        self.add = add_view(self.suites, boards)
         self.links: list[Link] = [("Suites", "suites.html")] if self.suites else []
         self.links += [("Studies", "studies.html")] if self.shown else []
-        self.links.append(("Samples and analyses", "matrices.html"))
+        self.links += [("Findings", "findings.html")] if judged else []
+        self.links += [("Analyses", "matrices.html"), ("Add your model", "add.html")]
+
+    @property
+    def studied(self) -> list[tuple[Description, str]]:
+        """The tasks that have no board, each with the page of the first study that has records."""
+        pages: dict[str, str] = {}
+        for one in self.shown:
+            for _, board in one.rows:
+                pages.setdefault(board.task, f"studies/{one.name}.html")
+        known = {board.task for board in self.boards}
+        tasks = [(self.about.task(name), page) for name, page in pages.items() if name not in known]
+        return sorted(tasks, key=lambda one: one[0].title.casefold())
 
     def write(self, page: WritePage, copy: CopyFiles, run: WriteRun, prompts: Prompts) -> None:
         """Write all of them, with the files of the studies' records.
 
         `page` writes a page, `copy` a record's files, and `run` a record's page.
         """
+        page("add.html", "add.html", add=self.add)
         if self.suites:
             page("suites.html", "suites.html", suites=self.suites)
         if self.shown:

@@ -13,11 +13,12 @@ from ...runs.objects import Objects
 from ...runs.store import read_values
 from .. import formats
 from ..board import Board
-from ..descriptions import Description
+from ..descriptions import Descriptions
 from ..floor import floor_label
 from ..row import Row, mean_bounds
 from .answers import MOST as MOST_ENDINGS
 from .answers import endings, first_answers
+from .dotplot import references
 from .figure import View, figures
 from .home import floor_text
 from .minus import with_minus
@@ -28,12 +29,24 @@ from .run_parts import (
     claims_in_words,
     files,
     held_out,
+    held_out_in_short,
     proved,
     training_speed,
     validation_plots,
     wall_clock,
 )
+from .strip import peers, rank_of_how_many, strip
+from .task_words import setting_in_words
 
+#: What the page calls each reference of a board.
+REFERENCES = {
+    "attainable": "floor",
+    "target": "target, which models can pass",
+    "constructed": "best construction",
+    "solver": "best solver",
+    "asked": "best language model that was asked",
+    "chance": "chance",
+}
 _QUANTILES = ("q01", "q05", "median", "q95", "q99", "max")
 
 
@@ -60,7 +73,9 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "record": record,
         "score": with_minus(formats.score(row.score, ranking)),
         "interval": with_minus(formats.score_interval(row)),
-        "held_out": held_out(row),
+        "rank": rank_in_words(row, board),
+        "held_out": held_out_in_short(row),
+        "held_out_test": held_out(row) if row.held_out is not None else "",
         "worst": with_minus(formats.number(row.worst, ranking.scale)),
         "notes": formats.notes(row),
         "proved": proved(record),
@@ -85,14 +100,38 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
     }
 
 
-def described(record: Record, about: Description) -> View:
-    """The parts of a record's page that say what the metrics of its task are called."""
-    metric = about.metric(record.ranking.metric)
+def described(row: Row, board: Board, about: Descriptions) -> View:
+    """The parts of a row's page that need the words of its task and of the models on its board."""
+    record, task = row.record, about.task(board.task)
+    metric = task.metric(record.ranking.metric)
+    setting = setting_in_words(board, task)
     return {
         "metric": metric,
+        "task_title": task.title,
+        "setting": ", ".join(filter(None, [setting, board.dtype])),
         "score_name": formats.score_title(record.ranking, metric),
-        "figures": figures([*record_curves(record, about), *validation_plots(record, metric)]),
-    }
+        "strip": strip(row, board),
+        "peers": len(peers(row, board)) - 1,
+        "references": [
+            (mark.kind, REFERENCES[mark.kind], _named(mark.name, about),
+             with_minus(formats.score(mark.value, board.ranking)))
+            for mark in references(board)
+        ],
+        "figures": figures([*record_curves(record, task), *validation_plots(record, metric)]),
+    }  # fmt: skip
+
+
+def _named(label: str, about: Descriptions) -> str:
+    """A row's label, or a floor's, with the title of its model."""
+    model, space, rest = label.partition(" ")
+    return f"{about.model(model).title}{space}{rest}"
+
+
+def rank_in_words(row: Row, board: Board) -> str:
+    """The rank, of how many, and in which track; for a row without one, the reason."""
+    rank = rank_of_how_many(row, board) or "none"
+    reason = f": {row.unranked}" if row.rank is None and row.unranked else ""
+    return f"{rank}{reason}{f', track {row.track}' if row.track else ''}"
 
 
 def _samples(record: Record, path: Path, prompts: Prompts) -> View:

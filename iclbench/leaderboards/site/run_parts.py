@@ -66,6 +66,15 @@ def proved(record: Record) -> list[tuple[str, str]]:
     return [*facts, ("by the code of", code)] if code else facts
 
 
+def held_out_in_short(row: Row) -> str:
+    """What held-out prompts say of a row, in few words; empty if it has nothing to be held out."""
+    if row.held_out is None:
+        return "not tested" if row.is_trained else ""
+    if row.fails_held_out:
+        return "✗ significantly worse"
+    return "significantly better" if row.held_out_differs else "✓ no significant difference"
+
+
 def held_out(row: Row) -> str:
     """The held-out score, its difference from the row's with the test, and the prompts' date."""
     if row.held_out is None:

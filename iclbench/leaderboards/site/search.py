@@ -90,12 +90,19 @@ def as_json(content: dict[str, Any]) -> bytes:
     return canonical_json(content).encode() + b"\n"
 
 
-def script(content: dict[str, Any], studies: Iterable[tuple[str, str]] = ()) -> str:
+def script(
+    content: dict[str, Any],
+    studies: Iterable[tuple[str, str]] = (),
+    studied: Iterable[tuple[Description, str]] = (),
+) -> str:
     """data/search.js: kind, text and page of everything that the search finds.
 
-    `studies` are the questions and names of the studies.
+    `studies` are the questions and names of the studies, `studied` the tasks that only they have,
+    each with a page.
     """
-    entries = [["task", _text(t), t["page"]] for t in content["tasks"]]
+    entries = [["page", "Add your model: submit results", "add.html"]]
+    entries += [["task", _text(t), t["page"]] for t in content["tasks"]]
+    entries += [["task", _text(_described(task)), page] for task, page in studied]
     entries += [["study", f"{text} ({name})", f"studies/{name}.html"] for text, name in studies]
     entries += [["model", _text(m), m["page"]] for m in content["models"]]
     titles = {m["name"]: m["title"] for m in content["models"]}

@@ -5,28 +5,31 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ...api.errors import IclbenchError
 from ...api.record import Record
 from ...api.suite import SuiteBoard
-from ...console import capitalized
+from ...console import capitalized, counted
 from ...plugins import host
 from ...runs.suites import find_suite, records_by_board
 from ..board import Board
 from ..descriptions import Descriptions
 from ..formats import MARKS, ONE_SEED, UNTUNED, bounds_mark
-from ..row import OPEN, bounds_of, credible
+from ..grouping import grouped
+from ..level import level_of
+from ..row import ACCURACY, OPEN, bounds_of, credible
 from ..scale import Scale, Score
-from ..sizes import known_parameters
-from ..suite_score import SuiteRow, SuiteTable, mean_score, score_suite
+from ..suite_score import SuiteRow, SuiteTable, score_suite
+from ..suite_support import with_support
 from . import settings
-from .figure import View, figure
+from .figure import View
 from .minus import with_minus
-from .plots import plot
+from .suite_plots import mean_plots, suite_title
 
-#: A suite has a section if so much of its boards has a trained row, and a plot of so many models.
-LEAST_PART, LEAST_MODELS = 0.5, 4
+#: A suite has a section if so much of its boards has a trained row.
+LEAST_PART = 0.5
+#: What stands on a board that a model can't do.
+UNSUPPORTED = "–"
 #: The lowest score that is written.
 LEAST = -9.99
 #: The color of a score of 1, in percent of the style sheet's.
@@ -45,7 +48,7 @@ def suite_views(
     for _, entry in host().entries("suite"):
         try:
             suite = find_suite(entry.name)
-            table = score_suite(suite, records_by_board(suite, records))
+            table = with_support(score_suite(suite, records_by_board(suite, records)))
         except IclbenchError as error:
             refused(f"suite {entry.name} is left out: {error}")
             continue
@@ -56,12 +59,13 @@ def suite_views(
 
 
 def suite_view(table: SuiteTable, about: Descriptions) -> View:
-    """A suite's table of trained models, that of the others, and plots against their size."""
-    suite = table.suite
-    shown = [
-        board for board in suite.boards if any(board.name in e.scores for e in _trained(table))
-    ]
+    """A suite's tables of trained models, that of the others, and plots against their size."""
+    suite, trained = table.suite, _trained(table)
+    shown = [board for board in suite.boards if any(board.name in e.scores for e in trained)]
+    # Boards that are in no mean stand last.
+    shown.sort(key=lambda board: board.name not in table.counted)
     others = [entry for entry in table.entries if entry.origin != "trained"]
+    parts = [*_parts_of_trained(trained), ("Solvers and constructions", others)]
     return {
         "name": suite.name,
         "version": suite.version,
@@ -69,13 +73,31 @@ def suite_view(table: SuiteTable, about: Descriptions) -> View:
         "columns": [_column(board, table, about) for board in shown],
         "absent": [board.name for board in suite.boards if board not in shown],
         "tables": [
-            ("Trained models", [_row(e, shown, table, about) for e in _trained(table)]),
-            ("Solvers and constructions", [_row(e, shown, table, about) for e in others]),
+            {
+                "title": title,
+                "compared": any(entry.is_compared for entry in entries),
+                "ranked": any(entry.rank for entry in entries),
+                "rows": [_row(entry, shown, table, about) for entry in entries],
+            }
+            for title, entries in parts
+            if entries
         ],
-        "tracks": _tracks(_trained(table)),
+        "tracks": _tracks(trained),
         "passes": list(_passes(shown, table, about)),
-        "figures": _plots(_trained(table), about),
+        "figures": mean_plots(trained, about),
     }
+
+
+def _parts_of_trained(trained: Sequence[SuiteRow]) -> list[tuple[str, list[SuiteRow]]]:
+    """The entries whose means are over the same boards, a part for each track, and the others."""
+    same = grouped((e for e in trained if e.is_compared), lambda entry: entry.track)
+    others = [entry for entry in trained if not entry.is_compared]
+    parts = []
+    for track, entries in same.items():
+        boards = counted(min(len(entry.counted) for entry in entries), "board")
+        budget = settings.OPEN_BUDGETS if track == OPEN else f"track {track}"
+        parts.append((f"Trained models with the same {boards}, {budget}", entries))
+    return [*parts, ("Other trained models" if parts else "Trained models", others)]
 
 
 def _trained(table: SuiteTable) -> list[SuiteRow]:
@@ -92,15 +114,22 @@ def _column(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> View:
     return {
         "task": task.name,
         "title": _board_title(board, table, about),
+        "counts": board.name in table.counted,
         "about": ", ".join(filter(None, [f"{board.name}: {task.title}", args])),
         "ends": [
             (
-                "unknown" if value is None else with_minus(f"{value:.3g}"),
-                ", ".join(filter(None, [unit, about.model(name).title])),
+                _short(value),
+                ", ".join(filter(None, [unit, _named(name, about)])),
             )
             for value, name in ends
         ],
     }
+
+
+def _named(reference: str, about: Descriptions) -> str:
+    """The end of a scale with the title of its model, also after `best row: `."""
+    prefix, separator, model = reference.rpartition(": ")
+    return f"{prefix}{separator}{about.model(model).title}"
 
 
 def _board_title(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> str:
@@ -126,17 +155,46 @@ def _tracks(entries: Sequence[SuiteRow]) -> str:
 
 
 def _passes(boards: Sequence[SuiteBoard], table: SuiteTable, about: Descriptions) -> Iterator[str]:
-    """The trained models above 100%, each with the references and the boards where it is."""
+    """Each trained model above 100% on a board, with its value and the reference's."""
     for entry in _trained(table):
-        passed: dict[str, list[str]] = {}
         for board in boards:
-            if _is_beyond(entry.scores.get(board.name)):
-                reference = table.scales[board.name].reference_name
-                title = _board_title(board, table, about)
-                passed.setdefault(about.model(reference).title, []).append(title)
-        names = [f"{name} on {' and '.join(titles)}" for name, titles in passed.items()]
-        if names:
-            yield f"{_title(entry, about)} ({entry.track}) passes {', and '.join(names)}"
+            scale, score = table.scales[board.name], entry.scores.get(board.name)
+            if not _is_beyond(score):
+                continue
+            record = entry.records[board.name]
+            metric = about.task(board.fields["task"]).metric(record.ranking.metric)
+            values = [("digits" if scale.in_digits else metric, level_of(record).value,
+                       scale.reference)]  # fmt: skip
+            values += _accuracies(record, board, table)
+            compared = ", ".join(
+                f"{name} {_short(value)} against {_short(reference)}"
+                for name, value, reference in values
+            )
+            yield (
+                f"{suite_title(entry, about)} ({entry.track}) passes "
+                f"{about.model(scale.reference_name).title} on "
+                f"{_board_title(board, table, about)}: {compared}"
+            )
+
+
+def _accuracies(
+    record: Record, board: SuiteBoard, table: SuiteTable
+) -> list[tuple[str, float | None, float | None]]:
+    """The accuracies of a model and of the reference, which may not be what a board ranks by."""
+    name = table.scales[board.name].reference_name
+    of_reference = (
+        entry.records[board.name]
+        for entry in table.entries
+        if entry.origin != "trained" and board.name in entry.records
+    )
+    reference = next((one for one in of_reference if one.spec.model == name), None)
+    if reference is None or record.ranking.metric == ACCURACY or ACCURACY not in record.metrics:
+        return []
+    return [(ACCURACY, record.metrics[ACCURACY].mean, reference.metrics[ACCURACY].mean)]
+
+
+def _short(value: float | None) -> str:
+    return "unknown" if value is None else with_minus(f"{value:.3g}")
 
 
 def _is_beyond(score: Score | None) -> bool:
@@ -148,24 +206,28 @@ def _row(
     entry: SuiteRow, boards: Sequence[SuiteBoard], table: SuiteTable, about: Descriptions
 ) -> View:
     first = next(iter(entry.records.values()))
-    done = sum(score is not None for score in entry.scores.values())
     counts = [_count(count) for count in entry.parameters or ()]
     return {
         "model": first.spec.model,
-        "title": _title(entry, about),
+        "title": suite_title(entry, about),
         "mark": UNTUNED if entry.tuned == "untuned" else MARKS.get(entry.origin, ""),
         "track": entry.track,
         "tuned": entry.tuned,
         "mean": _percent(entry.mean),
         "interval": f"{_interval(entry.mean)} {ONE_SEED * entry.has_one_seed}".strip(),
-        "boards": f"{done}/{len(table.suite.boards)}",
+        "rank": str(entry.rank or ""),
+        "boards": f"{len(entry.counted)}/{len(table.counted)}",
         "parameters": "–".join(dict.fromkeys(counts)),
         "cells": [_cell(entry, board.name, table.scales[board.name]) for board in boards],
     }
 
 
 def _cell(entry: SuiteRow, board: str, scale: Scale) -> View | None:
+    """A score with its color; without an `id` where the model can't do the board; or nothing."""
     record, score = entry.records.get(board), entry.scores.get(board)
+    if record is None and board in entry.unsupported:
+        reason = f"The model can't do this board: {entry.unsupported[board]}"
+        return {"id": "", "text": UNSUPPORTED, "about": reason, "counts": True}
     if record is None or score is None:
         return None
     passed = f"passes the reference, {scale.reference_name}" if _is_beyond(score) else ""
@@ -174,6 +236,7 @@ def _cell(entry: SuiteRow, board: str, scale: Scale) -> View | None:
         "text": _percent(score),
         "about": ", ".join(filter(None, [_interval(score), passed])),
         "bounds": _bounds_mark(record),
+        "counts": not scale.is_relative,
         "percent": round(FULL * score.clipped.value),
     }
 
@@ -194,9 +257,11 @@ def _interval(score: Score | None) -> str:
 
 
 def _count(parameters: int) -> str:
-    """A number of parameters in few characters: 40, 1,860, 28k, 1.2M."""
+    """A number of parameters in few characters: 40, 1.9k, 28k, 1.2M."""
+    if parameters < 1_000:
+        return str(parameters)
     if parameters < 10_000:
-        return f"{parameters:,}"
+        return f"{parameters / 1e3:.1f}k"
     return f"{parameters / 1e3:,.0f}k" if parameters < 1e6 else f"{parameters / 1e6:,.1f}M"
 
 
@@ -206,74 +271,3 @@ def _written(part: float) -> str:
         return with_minus(f"< {100 * LEAST:.0f}")
     # Adding 0 turns a rounded −0 into 0.
     return with_minus(f"{round(100 * part, 1) + 0.0:.1f}")
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Models of one track with scores on the same boards, whose means can be compared."""
-
-    track: str
-    boards: tuple[str, ...]
-    members: tuple[SuiteRow, ...]
-
-    def mean(self, entry: SuiteRow) -> float:
-        """The entry's mean over the group's boards, in percent."""
-        mean = mean_score(score for name in self.boards if (score := entry.scores.get(name)))
-        assert mean is not None
-        return 100 * mean.value
-
-
-def _groups(entries: Sequence[SuiteRow]) -> list[_Group]:
-    """The group with the most scores and that with the most models, of those with enough models."""
-    scored = [(entry.track, _boards(entry), entry) for entry in entries]
-    # Rows without a track chose their own budgets.
-    kinds = dict.fromkeys((track, has) for track, has, _ in scored if has and track != OPEN)
-    groups = []
-    for track, boards in kinds:
-        members = tuple(e for t, has, e in scored if t == track and set(has) >= set(boards))
-        groups.append(_Group(track, boards, members))
-    large = [group for group in groups if len(group.members) >= LEAST_MODELS]
-    if not large:
-        return []
-    most_scores = max(large, key=lambda g: (len(g.members) * len(g.boards), len(g.boards)))
-    most_models = max(large, key=lambda g: (len(g.members), len(g.boards)))
-    return [most_scores] if most_models is most_scores else [most_scores, most_models]
-
-
-def _boards(entry: SuiteRow) -> tuple[str, ...]:
-    return tuple(sorted(name for name, score in entry.scores.items() if score is not None))
-
-
-def _title(entry: SuiteRow, about: Descriptions) -> str:
-    """The entry's label, with the title of its model for the name."""
-    model = next(iter(entry.records.values())).spec.model
-    return entry.label.replace(model, about.model(model).title, 1)
-
-
-def _plots(entries: Sequence[SuiteRow], about: Descriptions) -> list[View]:
-    """The mean of comparable models against their parameters and the state of a layer."""
-    return [drawn for group in _groups(entries) for drawn in _plots_of(group, about)]
-
-
-def _plots_of(group: _Group, about: Descriptions) -> list[View]:
-    count = len(group.boards)
-    over = f"{count} boards" if count > 1 else group.boards[0].replace("-", " ")
-    sizes: dict[str, Callable[[Record], float | None]] = {
-        "parameters": known_parameters,
-        "state after a prompt, bytes per layer": lambda record: record.state_bytes,
-    }
-    drawn = []
-    for axis, size in sizes.items():
-        lines = []
-        for entry in group.members:
-            records = [entry.records[name] for name in group.boards]
-            known = [value for record in records if (value := size(record))]
-            if known:
-                lines.append(
-                    {"name": _title(entry, about), "x": [max(known)], "y": [group.mean(entry)]}
-                )
-        if len(lines) >= LEAST_MODELS:
-            title = f"Score on {over} against {axis.partition(' ')[0]}, track {group.track}"
-            y = "from chance (0%) to the reference (100%)"
-            drawn.append(figure(plot(title, axis, y, lines, log=False, log_x=True)))
-    return drawn

@@ -6,12 +6,16 @@
 
   const evaluation = () => evaluations.find((e) => e.key === form.evaluation.value);
   const fill = (a, b) => {
-    const rows = evaluation().rows;
+    const { rows, usual } = evaluation();
     const options = () => rows.map((row) => new Option(row.name, row.id));
     form.a.replaceChildren(...options());
     form.b.replaceChildren(...options());
-    form.a.value = rows.some((r) => r.id === a) ? a : rows[0].id;
-    form.b.value = rows.some((r) => r.id === b) ? b : (rows.find((r) => r.id !== form.a.value) ?? rows[0]).id;
+    form.a.value = rows.some((r) => r.id === a) ? a : usual[0];
+    // Beside a row, the best other one of its track.
+    const first = rows.find((r) => r.id === form.a.value);
+    const others = [...usual.map((id) => rows.find((r) => r.id === id)), ...rows].filter((r) => r !== first);
+    const other = others.find((r) => r.track === first.track) ?? others[0] ?? first;
+    form.b.value = rows.some((r) => r.id === b) ? b : other.id;
   };
 
   const withMinus = (number) => number.replaceAll("-", "−");
@@ -36,13 +40,23 @@
       : `${verdict}${digits ? "Digits gained by the first" : `First − second, ${metric}`}: ${written.replace(/ [*†]$/, "")}.`;
     const gain = higher ? 1 : -1;
     const wins = differences.filter((d) => gain * d > 0).length, losses = differences.filter((d) => gain * d < 0).length;
+    // A mean can favor one model and most prompts the other.
+    const favored = Math.sign(gain * paired.mean), winner = Math.sign(wins - losses);
+    if (favored * winner < 0) {
+      const [mean, most] = favored > 0 ? ["first", "second"] : ["second", "first"];
+      document.getElementById("verdict").append(` The mean favors the ${mean}, but the ${most} wins more prompts: large differences on few prompts decide the mean.`);
+    }
+    const warning = document.getElementById("apart");
+    warning.hidden = !(a.trained && b.trained) || a.track === b.track;
+    warning.textContent = `Different budgets: ${a.trained} (first); ${b.trained} (second). Rows of different tracks are not ranked against each other.`;
     const percent = (n) => `${(100 * n / differences.length).toFixed(1)}%`;
     const cells = [
       [a.name, b.name], [a.score, b.score], [a.interval, b.interval], [a.median, b.median], [a.worst, b.worst],
       [a.notes, b.notes], [a.seeds || "", b.seeds || ""], [a.parameters?.toLocaleString("en") ?? "", b.parameters?.toLocaleString("en") ?? ""],
       [a.budget, b.budget], [percent(wins), percent(losses)],
     ];
-    document.getElementById("both").tBodies[0].rows[1].cells[0].textContent = score;
+    const heads = document.getElementById("both").tBodies[0].rows;
+    [[1, score], [3, `median ${metric}`], [4, `1% worst ${metric}`]].forEach(([i, text]) => { heads[i].cells[0].textContent = text; });
     [...document.getElementById("both").tBodies[0].rows].forEach((row, i) => {
       row.cells[1].textContent = cells[i][0];
       row.cells[2].textContent = cells[i][1];

@@ -28,6 +28,28 @@
     if (e.key === "Escape") menus.forEach((m) => { if (m.open) { m.open = false; m.firstElementChild.focus(); } });
   });
 
+  // A title is shown only to a mouse: what has the focus or is touched has its title on a line below.
+  const titleOf = (from) => {
+    const titled = from.closest("[title], a:has(> title)");
+    return titled ? titled.getAttribute("title") ?? titled.querySelector("title").textContent : "";
+  };
+  const lines = new Map();
+  const tell = (e) => {
+    const box = e.target.closest?.("main .scroll, main .panel, main .place");
+    const text = box && titleOf(e.target);
+    if (!box || (!text && !lines.has(box))) return;
+    if (!lines.has(box)) {
+      const line = document.createElement("p");
+      line.className = "told";
+      line.setAttribute("role", "status");
+      lines.set(box, line);
+      if (box.matches(".panel")) box.append(line); else box.after(line);
+    }
+    lines.get(box).textContent = text;
+  };
+  document.addEventListener("focusin", tell);
+  document.addEventListener("click", tell);
+
   // The index is loaded when the field is used: a page opened from a folder may load scripts but fetch nothing.
   const form = document.querySelector("form.search");
   const list = document.getElementById("found");
