@@ -30,6 +30,7 @@ from ..row import Row
 from . import citation, compare, home, matrix, model, more_pages, run, search, task
 from .code import with_code
 from .finding_view import summary
+from .hues import trained_models
 from .links import Links
 from .more_pages import MorePages
 from .plots import name_of
@@ -91,7 +92,7 @@ def make_site(
     out, folder = Path(out), Path(folder)
     records = records or folder / RECORDS
     boards, judged = published(records, refused, whole=True), judgements(folder, refused)
-    about = Descriptions(refused)
+    about = Descriptions(refused, drawn=trained_models(boards))
     cited = read_cited(folder, (board.task for board in boards))
     content = Content(folder, records, boards, cited, judged, about,
                       MorePages(folder, records, boards, judged, refused, about=about),

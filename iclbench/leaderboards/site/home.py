@@ -105,6 +105,7 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
             "name": about.model(row.record.spec.model).title
             + ONE_SEED * is_one_training(row.record),
             "page": f"runs/{row.record.id}.html",
+            "hue": about.hue(row.record.spec.model),
         }
         for row in rows[:MOST_CURVES]
     ]

@@ -193,6 +193,10 @@ def _interval(score: Score | None) -> str:
     return f"{_written(score.low)} … {_written(score.high)}%"
 
 
+def _in_percent(part: float | None) -> float | None:
+    return None if part is None else 100 * part
+
+
 def _count(parameters: int) -> str:
     """A number of parameters in few characters: 40, 1,860, 28k, 1.2M."""
     if parameters < 10_000:
@@ -216,11 +220,11 @@ class _Group:
     boards: tuple[str, ...]
     members: tuple[SuiteRow, ...]
 
-    def mean(self, entry: SuiteRow) -> float:
-        """The entry's mean over the group's boards, in percent."""
+    def mean(self, entry: SuiteRow) -> Score:
+        """The entry's mean over the group's boards."""
         mean = mean_score(score for name in self.boards if (score := entry.scores.get(name)))
         assert mean is not None
-        return 100 * mean.value
+        return mean
 
 
 def _groups(entries: Sequence[SuiteRow]) -> list[_Group]:
@@ -269,11 +273,12 @@ def _plots_of(group: _Group, about: Descriptions) -> list[View]:
             records = [entry.records[name] for name in group.boards]
             known = [value for record in records if (value := size(record))]
             if known:
-                lines.append(
-                    {"name": _title(entry, about), "x": [max(known)], "y": [group.mean(entry)]}
-                )
+                percents = ([_in_percent(part)] for part in group.mean(entry))
+                line = dict(zip(("y", "low", "high"), percents, strict=True))
+                hue = about.hue(records[0].spec.model)
+                lines.append({"name": _title(entry, about), "x": [max(known)], "hue": hue} | line)
         if len(lines) >= LEAST_MODELS:
             title = f"Score on {over} against {axis.partition(' ')[0]}, track {group.track}"
-            y = "from chance (0%) to the reference (100%)"
+            y = "mean score, % from chance to reference"
             drawn.append(figure(plot(title, axis, y, lines, log=False, log_x=True)))
     return drawn
