@@ -49,6 +49,10 @@ class Description:
         """A metric's name in words."""
         return dict(self.metrics).get(name, name.replace("_", " "))
 
+    def axis(self, name: str) -> str:
+        """What an axis is called that shows an argument, or what a metric's curve runs along."""
+        return wording.axis(self.arguments, name)
+
     def settings(self, arguments: Mapping[str, Any]) -> str:
         """Arguments in words, on a line."""
         return wording.settings(self.arguments, arguments)

@@ -32,7 +32,8 @@ PLACES = 25
 #: The characters of a vertical axis's name that fit beside it; a longer one is above the plot.
 LONGEST_Y = 38
 #: What lies between the bounds of a line. More bands than this would hide each other.
-INTERVALS, SEEDS, MOST_BANDS = "95% intervals", "range over seeds", 6
+INTERVALS = "95% intervals, or the range over seeds where no interval is reliable"
+SEEDS, MOST_BANDS = "range over seeds", 6
 #: The digits at which each dtype's precision profile ends.
 PROFILE_ENDS = {"float32": 8, "float64": 16}
 
@@ -198,7 +199,7 @@ def board_curves(board: Board, about: Descriptions) -> list[Plot]:
         floor = first.main.floor.curves.get(name)
         lines += [_reference(first, floor, statistic)] if floor else []
         words = metric if name == board.ranking.metric else in_words(name)
-        axis = in_words(first.curves[name].axis)
+        axis = about.task(board.task).axis(first.curves[name].axis)
         title = f"{_along(words, axis)}, {board.dtype}"
         plots.append(plot(title, axis, f"{statistic} {words}", lines, log=spans_lines(lines)))
     return plots
@@ -248,10 +249,10 @@ def record_curves(record: Record, about: Description) -> list[Plot]:
             continue
         statistic = curve_statistic(name, record)
         shown = ["median", "mean"] if statistic == "median" else ["mean"]
-        lines = [{"name": name} | _line(curve, name) for name in shown]
+        lines: list[Plot] = [{"name": name} | _line(curve, name) for name in shown]
         floor = record.main.floor.curves.get(name)
         lines += [_reference(record, floor, statistic)] if floor else []
-        words, axis = about.metric(name), in_words(curve.axis)
+        words, axis = about.metric(name), about.axis(curve.axis)
         title = _along(words, axis)
         plots.append(plot(title, axis, words, lines, log=spans_lines(lines)))
     training = record.training
@@ -268,7 +269,7 @@ def record_curves(record: Record, about: Description) -> list[Plot]:
 
 def _along(words: str, axis: str) -> str:
     """The title of a curve; a metric may say by itself what it runs along."""
-    return capitalized(words if words.endswith(f" by {axis}") else f"{words} along {axis}")
+    return capitalized(words if words.endswith(f" by {axis}") else f"{words} by {axis}")
 
 
 def _line(curve: Curve, statistic: str) -> Plot:
