@@ -95,7 +95,7 @@ def test_the_legend_of_a_single_point_shows_a_point():
 
 def test_a_curve_that_says_what_it_runs_along_does_not_say_it_twice():
     assert _along("query error by iterate", "iterate") == "Query error by iterate"
-    assert _along("squared error", "size") == "Squared error along size"
+    assert _along("squared error", "size") == "Squared error by size"
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,9 @@ def _draw_panels(
     ]
     columns = [panel.column for panel in rows[0]]
     groups = list(dict.fromkeys(x.group for row in rows for panel in row for x in panel.lines))
-    styles = dict(zip(groups, _styles(len(groups)), strict=True))
+    # Dashed lines are those of reference, where there are any.
+    has_dashes = not any(x.reference for row in rows for panel in row for x in panel.lines)
+    styles = dict(zip(groups, _styles(len(groups), has_dashes=has_dashes), strict=True))
     # The legend names floors once.
     label = floor_name(records)
     floor = label if label == "floor" else f"{label} (floor)"
@@ -185,11 +187,12 @@ def _trace(line: Line, style: Style, *, repeated: bool) -> go.Scatter:
     return go.Scatter(**trace)
 
 
-def _styles(count: int) -> list[Style]:
+def _styles(count: int, *, has_dashes: bool) -> list[Style]:
     import plotly.express.colors as palettes
 
     known = palettes.qualitative.D3 if count <= 10 else palettes.qualitative.Dark24
+    dashes = DASHES if has_dashes else DASHES[:1]
     return [
-        (known[i % len(known)], DASHES[i % len(DASHES)], SYMBOLS[i % len(SYMBOLS)])
+        (known[i % len(known)], dashes[i % len(dashes)], SYMBOLS[i % len(SYMBOLS)])
         for i in range(count)
     ]

@@ -108,7 +108,7 @@ def _points(content: dict[str, Any], width: int, height: int) -> Iterator[str]:
         return
     yield from _zero_lines(xs, ys)
     yield from _sides(xs, ys)
-    columns = [points.get(key) for key in ("x", "y", "text")]
+    columns: list[Any] = [points.get(key) for key in ("x", "y", "text")]
     if not all(isinstance(column, list) for column in columns):
         return
     named = set(re.findall(r"\w+", str(content["name"]))) & {str(text) for text in columns[2]}
@@ -118,7 +118,7 @@ def _points(content: dict[str, Any], width: int, height: int) -> Iterator[str]:
         left, bottom = (_percent(v, axis) for v, axis in ((x, xs), (y, ys)))
         if 0 <= left <= 100 and 0 <= bottom <= 100:
             label = escape(str(text)[:8])
-            shown = label if not named or str(text) in named else "·"
+            shown = label if not named or str(text) in named else "•"
             # A label at an edge is moved inside.
             half = f"{0.35 * len(shown) + 0.1:.2f}em"
             place = (

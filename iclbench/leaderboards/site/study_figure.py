@@ -159,7 +159,9 @@ def _lines(panel: Panel, title: str, style: _Style) -> View:
     ]
     # Floors that differ by a line would hide it.
     dotted = dotted[:1] if len(dotted) > 3 else dotted
-    if level := _far_level(dotted, solid, log=panel.log_y):
+    # Digits are read from 0 to the floor.
+    level = "" if panel.in_digits else _far_level(dotted, solid, log=panel.log_y)
+    if level:
         title = f"{title} ({style.floor}: {with_minus(level)})"
         dotted = []
     shown = [*solid, *dotted]

@@ -69,7 +69,7 @@
     live.get(figure)?.destroy();
     canvas.replaceChildren();
     const drawn = new window.uPlot({
-      width: Math.floor(box.width), height: Math.floor(box.height), legend: { show: false },
+      width: Math.floor(box.width), height: Math.floor(box.height), legend: { show: false }, padding: [plot.y.above ? null : 24, null, null, null],
       cursor: { drag: { x: true, y: true, uni: 20 }, focus: { prox: 24 } }, focus: { alpha: 0.35 },
       scales: { x: { time: false, distr: plot.x.log ? 3 : 1 }, y: { distr: plot.y.log ? 3 : 1 } },
       axes: [axis(plot.x, 34), axis(plot.y, 50)],
