@@ -144,7 +144,7 @@ def _explanations(
         return
     if any(line.reference for line in lines):
         yield f"dashed: models without {rows[0][0].x_title}"
-    if records[0].ranking.has_digits:
+    if any(panel.in_digits for row in rows for panel in row):
         yield "digits are −log₁₀ of the absolute error"
 
 
@@ -178,6 +178,8 @@ def _trace(line: Line, style: Style, *, repeated: bool) -> go.Scatter:
         # The legend shows a name once; clicking it switches the line in every panel.
         "legendgroup": name,
     }
+    if line.floor:
+        trace["legendrank"] = 2000  # after the models
     if repeated:
         trace["showlegend"] = False
     if line.above is not None:
