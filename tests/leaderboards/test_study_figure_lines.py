@@ -81,3 +81,23 @@ def test_a_floor_far_away_is_named_and_not_drawn(floor, log, level):
     # Bars are a part of the lines' height.
     tall = [{"y": [0.3], "low": [1e-9], "high": [3.0]}]
     assert _far_level([{"y": [floor]}], tall, log=log) == ""
+
+
+def test_a_model_has_the_hue_that_it_has_on_other_pages(tmp_path):
+    args = {"task": "least-squares", "task_args": {"dim": 2, "examples": [4, 6]}, "eval_prompts": 8}
+    models = ["zero", "least-squares-qr"]
+    records = sweep({"grid": [{"model": models, **args}]}, out=tmp_path).records
+    about = Descriptions(pytest.fail, drawn=["other", *models])
+    (view,) = study_views(Figure(x="task_args.examples"), records, about)
+    styles = {item["name"]: item["style"] for item in view["figure"]["legend"]}
+    assert styles["Zero"].startswith("c1 ")
+    assert styles["QR"].startswith("c2 ")
+
+
+def test_bars_of_several_seeds_are_drawn_and_said_to_be_their_range(tmp_path):
+    grid = {"model": "baseconv", "model_args": {"layers": [1, 2]}, "task": "least-squares",
+            "recipe": "smoke", "seeds": 2, "eval_prompts": 8}  # fmt: skip
+    records = sweep({"grid": [grid]}, out=tmp_path).records
+    (view,) = study_views(Figure(x="model_args.layers"), records, Descriptions(pytest.fail))
+    assert view["figure"]["svg"].count('class="bar ') == 2
+    assert view["figure"]["note"] == "Bars: range over seeds."

@@ -26,7 +26,8 @@ def ticks(low: float, high: float, log: bool, integers: bool = False) -> list[tu
         if len(exponents) > 1:
             plain = exponents[0] >= -3 and exponents[-1] <= 5
             return [
-                (10.0**e, _plain(10.0**e) if plain or e == 0 else _raised(e)) for e in exponents
+                (10.0**e, _plain(10.0**e) if plain or e in {0, 1} else _raised(e))
+                for e in exponents
             ]
         if low > 0 and high / low > 10:
             round_values = (m * 10.0**e for e in (first - 1, last) for m in (1, 2, 5))

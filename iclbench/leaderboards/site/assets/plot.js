@@ -24,7 +24,7 @@
     ? scientific(v, figures) : Number(v.toPrecision(figures + 3)).toLocaleString("en", { maximumFractionDigits: 9 })).replace("-", "−");
   // As in the drawing, the ticks of an axis are all written in one way.
   const isPlain = (splits, isLog) => splits.every((v) => !v || (Math.abs(v) < (isLog ? 1e5 + 1 : 1e6) && Math.abs(v) >= (isLog ? 1e-3 : 1e-4)));
-  const tick = (v, plain) => v === null ? "" : v === 0 ? "0" : plain ? v.toLocaleString("en", { maximumSignificantDigits: 6 }).replace("-", "−") : v === 1 ? "1" : scientific(v, 3);
+  const tick = (v, plain) => v === null ? "" : v === 0 ? "0" : plain ? v.toLocaleString("en", { maximumSignificantDigits: 6 }).replace("-", "−") : v === 1 || v === 10 ? String(v) : scientific(v, 3);
   const value = (v) => v === null || v === undefined ? "–" : written(v, 3);
   // Only powers of ten have grid lines on a logarithmic axis, unless a reader zooms in between them.
   const isPower = (v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9;
