@@ -5,7 +5,7 @@ A task or model whose plugin is not installed, or says nothing of it, is called 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,10 @@ class Description:
         """A metric's name in words."""
         return dict(self.metrics).get(name, name.replace("_", " "))
 
+    def axis(self, name: str) -> str:
+        """What an axis is called that shows an argument, or what a metric's curve runs along."""
+        return wording.axis(self.arguments, name)
+
     def settings(self, arguments: Mapping[str, Any]) -> str:
         """Arguments in words, on a line."""
         return wording.settings(self.arguments, arguments)
@@ -57,8 +61,13 @@ class Description:
 class Descriptions:
     """The descriptions of all tasks and models of the installed plugins."""
 
-    def __init__(self, refused: Refused, plugins: PluginHost | None = None) -> None:
-        """Read the plugins' files; `refused` gets a line for each that is not valid."""
+    def __init__(
+        self, refused: Refused, plugins: PluginHost | None = None, drawn: Iterable[str] = ()
+    ) -> None:
+        """Read the plugins' files; `refused` gets a line for each that is not valid.
+
+        The models of `drawn` have the first hues, in their order.
+        """
         self._tasks: dict[str, Description] = {}
         self._models: dict[str, Description] = {}
         for plugin in (plugins or host()).plugins:
@@ -69,6 +78,8 @@ class Descriptions:
                 file = AboutFile()
             self._tasks |= {d.name: d for d in _described(plugin, "task", file, file.tasks)}
             self._models |= {d.name: d for d in _described(plugin, "model", file, file.models)}
+        ordered = dict.fromkeys([*drawn, *sorted(self._models)])
+        self._hues = {name: hue for hue, name in enumerate(ordered)}
 
     def task(self, name: str) -> Description:
         """What pages say of a task."""
@@ -77,6 +88,10 @@ class Descriptions:
     def model(self, name: str) -> Description:
         """What pages say of a model."""
         return self._models.get(name) or Description(name, name)
+
+    def hue(self, model: str) -> int:
+        """The number of a model's color and dashes, the same in every figure of a site."""
+        return self._hues.setdefault(model, len(self._hues))
 
     def metric_of(self, board: Board) -> str:
         """The metric that ranks a board, in words."""

@@ -26,3 +26,25 @@ def test_ticks_of_a_dot_plot_have_room_on_a_phone(low, high):
     ticks = dot_list.dot_plot("t", "error", [("one", dots)], log=True)["ticks"]
     assert len(ticks) >= 2
     assert dot_list._fit([(float(at), text) for at, text in ticks])
+
+
+def test_no_dot_covers_another_and_references_are_lines():
+    values = [0.5, 0.5, 0.5, 0.9, 0.51]
+    dots = [dot_list.Dot(v, str(i), hue=10 * i, name=f"model {i}") for i, v in enumerate(values)]
+    floor = dot_list.Dot(0.5, "floor", name="floor", reference=True)
+    view = dot_list.dot_plot(
+        "t", "accuracy", [("one", [*dots, floor]), ("two", dots[:1])], log=False
+    )
+    first, second = view["lines"]
+    drawn = [(dot["left"], dot["up"]) for dot in first["dots"] if dot["style"] != "reference"]
+    assert len(drawn) == len(set(drawn)) == len(values)
+    near = [up for left, up in drawn if float(left) < 60]
+    assert len(set(near)) == len(near) == 4
+    # A dot alone is in the middle, and a row is as high as its dots.
+    assert dict(drawn)[first["dots"][4]["left"]] == 0
+    assert first["height"] >= max(near) - min(near) + dot_list.DOT
+    assert second["height"] < first["height"]
+    # Shapes differ beside colors, and the line of reference is drawn first, with its own class.
+    assert len({dot["style"].split()[1] for dot in first["dots"][1:5]}) == 4
+    assert first["dots"][0]["style"] == "reference"
+    assert view["legend"][-1] == {"name": "floor", "style": "reference"}

@@ -31,13 +31,15 @@ def named(figure):
 def test_a_model_without_the_argument_is_a_dashed_line_over_the_axis(records):
     figure = draw(Figure(x="model_args.layers"), records)
     lines = named(figure)
-    assert set(lines) == {"BaseConv", "BaseConv: floor", "Gradient descent, 1 step",
+    assert set(lines) == {"BaseConv", "attainable (floor)", "Gradient descent, 1 step",
                           "Gradient descent, 4 steps", "Zero"}  # fmt: skip
     zero = next(r for r in records if r.spec.model == "zero")
     assert list(lines["Zero"].x) == [1, 3]
     assert list(lines["Zero"].y) == [zero.metrics["squared_error"].digits.mean] * 2
     assert lines["Zero"].line.dash == "dash"
-    assert lines["BaseConv"].line.dash is None
+    assert lines["BaseConv"].line.dash == "solid"
+    symbols = [lines[name].marker.symbol for name in ("BaseConv", "Zero")]
+    assert symbols[0] != symbols[1]
     assert (list(lines["BaseConv"].x), lines["BaseConv"].mode) == ([1, 3], "lines+markers")
     assert list(figure.layout.xaxis.tickvals) == [1, 3]
     assert "dashed: models without layers" in figure.layout.title.text

@@ -38,10 +38,10 @@ def test_points_are_the_records_scores_with_the_range_over_seeds(records):
     seeds = [s["squared_error"].digits.mean for s in ordered[0].main.seeds]
     assert line.y[0] + line.error_y.array[0] == pytest.approx(max(seeds))
     assert line.y[0] - line.error_y.arrayminus[0] == pytest.approx(min(seeds))
-    floor = lines["BaseConv: floor"]
+    floor = lines["attainable (floor)"]
     assert list(floor.y) == [r.floor["squared_error"].digits.mean for r in ordered]
-    assert figure.layout.yaxis.title.text == "digits of the error"
-    assert figure.layout.yaxis.type == "linear"
+    axis = figure.layout.yaxis
+    assert (axis.title.text, axis.type) == ("digits of the error", "linear")
     assert "of the absolute error" in figure.layout.title.text
 
 
@@ -53,7 +53,7 @@ def test_an_axis_with_few_numbers_has_a_tick_at_each(records):
 
 def test_records_that_have_a_field_can_be_left_out(records):
     figure = draw(Figure(x="model_args.layers", lacks=("model_args.steps",)), records)
-    assert set(named(figure)) == {"BaseConv", "BaseConv: floor"}
+    assert set(named(figure)) == {"BaseConv", "attainable (floor)"}
     with pytest.raises(UsageError, match="a figure needs records"):
         draw(Figure(x="model_args.layers", lacks=("model",)), records)
     with pytest.raises(UsageError, match="unknown field 'weight'"):
@@ -80,7 +80,7 @@ def test_each_value_of_a_field_gets_a_line(records):
 def test_scores_are_drawn_against_the_state_of_a_layer(records):
     lines = named(figure := draw(Figure(x="state_bytes"), records))
     # Solvers carry no state, and two models with equal states are told apart.
-    assert set(lines) == {"BaseConv, 1 layer", "BaseConv, 2 layers", "floor"}
+    assert set(lines) == {"BaseConv, 1 layer", "BaseConv, 2 layers", "attainable (floor)"}
     trained = [r for r in records if r.spec.model == "baseconv"]
     length = 2 * 20 + 1
     assert {r.state_sizes for r in trained} == {(length * 16,), (length * 16,) * 2}
@@ -88,7 +88,7 @@ def test_scores_are_drawn_against_the_state_of_a_layer(records):
     points = [*lines["BaseConv, 1 layer"].x, *lines["BaseConv, 2 layers"].x]
     assert points == [4 * length * 16] * 2
     assert {*lines["BaseConv, 1 layer"].y, *lines["BaseConv, 2 layers"].y} == scores
-    assert set(lines["floor"].y) == {trained[0].floor["squared_error"].digits.mean}
+    assert set(lines["attainable (floor)"].y) == {trained[0].floor["squared_error"].digits.mean}
     assert figure.layout.xaxis.type == "log"
     assert figure.layout.xaxis.title.text == "state after a prompt, bytes per layer"
     linear = draw(Figure(x="state_bytes", log_x=False), records)
@@ -102,10 +102,10 @@ def test_curves_run_along_their_axis(records):
     solved = [r for r in records if r.spec.model == "gradient-descent"][:1]
     figure = draw(Figure(x="curve", y="prefix_error"), solved)
     line, floor = figure.data
-    assert list(line.x) == list(range(21))
-    assert list(line.y) == solved[0].curves["prefix_error"].median
+    assert (list(line.x), list(line.y)) == ([*range(21)], solved[0].curves["prefix_error"].median)
     assert list(floor.y) == solved[0].main.floor.curves["prefix_error"].median
-    assert figure.layout.xaxis.title.text == "prefix"
+    assert figure.layout.xaxis.title.text == "examples in the prompt"
+    assert (floor.name, floor.showlegend) == ("attainable (floor)", None)
     assert figure.layout.yaxis.title.text == "median squared error after k examples"
     assert figure.layout.yaxis.type == "log"
 

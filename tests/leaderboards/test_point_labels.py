@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iclbench.leaderboards.site.figure import figure
 from iclbench.leaderboards.site.plots import COLORS, plot
-from iclbench.leaderboards.site.point_labels import LEAD, Box, label, place
+from iclbench.leaderboards.site.point_labels import BESIDE, LEAD, Box, label, place
 
 ROOM = Box(0.0, 0.0, 700.0, 300.0)
 
@@ -27,7 +27,7 @@ def test_a_name_at_the_right_edge_is_at_the_left_of_its_point():
     (box,) = place([(690.0, 100.0)], ["Transformer"], [], ROOM)
     assert box.right < 690
     drawn = "".join(label("Transformer", (690.0, 100.0), box))
-    assert f'x="{box.right:.1f}"' in drawn
+    assert f'x="{box.right - BESIDE:.1f}"' in drawn
     assert 'text-anchor="end"' in drawn
 
 
@@ -60,7 +60,7 @@ def test_a_plot_of_many_points_names_each_beside_it():
     view = figure(plot("t", "x", "y", [*lines, floor], log=False))
     # Their ends are at one height, where names beside the plot would have no room.
     assert view["wide"]
-    dots = [float(x) for x in re.findall(r'<circle [^>]*cx="([\d.]+)"', view["svg"])]
+    dots = [float(x) for x in re.findall(r'class="dot [^>]* (?:cx="|d="M)([\d.]+)', view["svg"])]
     names = re.findall(r'<text class="end" x="([\d.]+)" y="[\d.]+"[^>]*>(model \d+)<', view["svg"])
     assert [name for _, name in names] == [line["name"] for line in lines]
     assert all(abs(float(x) - dot) < 80 for (x, _), dot in zip(names, dots, strict=True))

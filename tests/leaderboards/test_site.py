@@ -245,7 +245,7 @@ def test_a_figure_is_shown_at_once_and_becomes_interactive_in_place(browser, sit
     )
     before = browser.execute_script(box)
     browser.find_element("css selector", ".explore").send_keys("\n")
-    wait(browser, ".explore", "Interactive")
+    wait(browser, ".explore", "Back")
     assert browser.find_element("css selector", ".canvas .uplot canvas").is_displayed()
     assert browser.execute_script(box) == before
 

@@ -70,3 +70,22 @@ def test_a_plane_of_points_has_lines_at_0_where_they_lie_inside():
     (view,) = heat.draw_maps([plane | {"points": points}])
     assert re.findall(r'<i class="zero (\w)" style="(\w+):([\d.]+)%">', view["svg"]) == [
         ("x", "left", "50.0")]  # fmt: skip
+
+
+def test_labels_of_points_are_inside_and_only_those_of_the_map_s_own_class():
+    points = {"x": [1.0, -1.0, 0.0], "y": [2.0, 1.0, 1.5], "text": ["1", "11", "1"]}
+    plane = {"name": "p(y = 1 | x)", "values": [[0.0] * 3] * 2, "x": [-1, 0, 1], "y": [1, 2]}
+    (view,) = heat.draw_maps([plane | {"points": points}])
+    shown = re.findall(r'<b class="point" style="([^"]+)" title="(\d+)">([^<]+)</b>', view["svg"])
+    assert [(title, text) for _, title, text in shown] == [("1", "1"), ("11", "•"), ("1", "1")]
+    assert all(style.count("clamp(") == 2 for style, _, _ in shown)
+    # The outer edges of the first and last cells are written beside the plane.
+    sides = re.findall(r'<i class="side (\w) (\w+)">([^<]+)<', view["svg"])
+    assert sides == [("x", "first", "−1.5"), ("x", "last", "1.5"),
+                     ("y", "first", "0.5"), ("y", "last", "2.5")]  # fmt: skip
+    assert view["has_axes"]
+    # Without a class in its name, a map has all labels.
+    (view,) = heat.draw_maps([plane | {"name": "p", "points": points}])
+    assert re.findall(r'title="\d+">([^<]+)</b>', view["svg"]) == ["1", "11", "1"]
+    (plain,) = heat.draw_maps([{"name": "m", "values": [[1.0]]}])
+    assert not plain["has_axes"]

@@ -15,7 +15,9 @@ from iclbench.leaderboards.site.figure import figure, figures
 from iclbench.leaderboards.site.plots import (
     COLORS,
     LONGEST_Y,
+    MOST_BANDS,
     MOST_NAMES,
+    SEEDS,
     _along,
     board_curves,
     plot,
@@ -33,7 +35,6 @@ def lines(ends):
 def test_lines_that_end_apart_have_their_names_there():
     view = figure(plot("t", "x", "y", lines(map(float, range(COUNT))), log=False))
     assert view["wide"]
-    assert all(line["shown"] for line in view["legend"])
     named = re.findall(r'<text class="end" x="[\d.]+" y="([\d.]+)">(model \d+)</text>', view["svg"])
     assert [name for _, name in named] == [f"model {i}" for i in range(COUNT)]
     heights = sorted(float(y) for y, _ in named)
@@ -59,15 +60,26 @@ def test_lines_that_end_together_but_for_one_wait_in_the_legend_too():
     assert not figure(plot("t", "x", "y", drawn, log=True))["wide"]
 
 
-def test_lines_that_end_together_wait_in_the_legend():
-    drawn = lines([1.0] * COUNT)
-    drawn[-1]["prominent"] = True
-    view = figure(plot("t", "x", "y", drawn, log=False))
+def test_lines_that_end_together_are_all_drawn_and_have_a_legend():
+    view = figure(plot("t", "x", "y", lines([1.0] * COUNT), log=False))
     assert not view["wide"]
-    shown = [line["name"] for line in view["legend"] if line["shown"]]
-    assert shown == [*(f"model {i}" for i in range(COLORS - 2)), f"model {COUNT - 1}"]
-    assert view["svg"].count('class="off"') == COUNT - len(shown)
+    assert [line["name"] for line in view["legend"]] == [f"model {i}" for i in range(COUNT)]
+    assert view["svg"].count('class="line ') == COUNT
+    assert "off" not in view["svg"]
     assert 'class="end"' not in view["svg"]
+
+
+def test_a_long_name_is_shortened_in_the_drawing_and_hides_no_line():
+    drawn = lines(map(float, range(COUNT)))
+    drawn[3]["name"] = "model of very many settings " * 3
+    view = figure(plot("t", "x", "y", drawn, log=False))
+    assert view["wide"]
+    assert view["svg"].count('class="line ') == COUNT
+    assert ">model of very many settings…<" in view["svg"]
+    assert view["legend"][3]["name"] == drawn[3]["name"]
+    # Names that would be shortened to the same are in the legend alone.
+    drawn[4]["name"] = drawn[3]["name"] + "another"
+    assert not figure(plot("t", "x", "y", drawn, log=False))["wide"]
 
 
 def test_the_legend_of_a_single_point_shows_a_point():
@@ -77,12 +89,13 @@ def test_the_legend_of_a_single_point_shows_a_point():
         {"name": "floor", "x": [1], "y": [0], "reference": True},
     ]
     view = figure(plot("t", "x", "y", drawn, log=False))
-    assert [line["name"] for line in view["legend"] if line["is_point"]] == ["point"]
+    assert ["circle" in line["key"] for line in view["legend"]] == [True, True, False]
+    assert ['class="line' in line["key"] for line in view["legend"]] == [False, True, True]
 
 
 def test_a_curve_that_says_what_it_runs_along_does_not_say_it_twice():
     assert _along("query error by iterate", "iterate") == "Query error by iterate"
-    assert _along("squared error", "size") == "Squared error along size"
+    assert _along("squared error", "size") == "Squared error by size"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +126,6 @@ def test_curves_are_medians_of_errors_and_means_of_other_metrics(
 def test_few_lines_are_all_shown_without_names():
     view = figure(plot("t", "x", "y", lines([1.0] * COLORS), log=False))
     assert not view["wide"]
-    assert all(line["shown"] for line in view["legend"])
 
 
 def test_ends_are_compared_as_the_axis_shows_them():
@@ -126,7 +138,9 @@ def test_ends_are_compared_as_the_axis_shows_them():
 
 def test_lines_of_one_color_count_once():
     drawn = [line | {"hue": i % 4} for i, line in enumerate(lines([1.0] * COUNT))]
-    assert all(line["shown"] for line in plot("t", "x", "y", drawn, log=False)["lines"])
+    view = plot("t", "x", "y", drawn, log=False)
+    assert len({(line["color"], line["dash"]) for line in view["lines"]}) == 4
+    assert not view["wide"]
 
 
 def test_hostile_and_missing_ends_stop_no_page():
@@ -158,6 +172,20 @@ def test_a_wide_plot_has_a_narrow_drawing_with_a_legend_for_phones():
     assert 'class="end"' not in view["narrow"]
     assert all(f'data-line="{i}"' in view["narrow"] for i in range(COUNT))
     assert figure(plot("t", "x", "y", lines([1.0]), log=False))["narrow"] == ""
+
+
+def test_bands_are_the_range_over_seeds_and_many_wait_for_a_reader():
+    for count in (MOST_BANDS, MOST_BANDS + 1):
+        drawn = [
+            line | {"low": [0.0, None], "high": [1.0, None], "band": True}
+            for line in lines([1.0] * count)
+        ]
+        view = figure(plot("t", "x", "y", drawn, log=False, spread=SEEDS))
+        is_many = count > MOST_BANDS
+        assert ('class="many"' in view["svg"]) == is_many
+        assert view["svg"].count('class="band ') == count
+        assert view["note"].startswith("Point at" if is_many else "Bands: range over seeds")
+    assert figure(plot("t", "x", "y", lines([1.0]), log=False))["note"] == ""
 
 
 def test_a_long_name_of_the_vertical_axis_is_above_the_plot():

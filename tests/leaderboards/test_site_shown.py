@@ -109,6 +109,13 @@ def test_figures_toggle_lines_print_and_are_explored_by_a_small_script(site):
         find(browser, ".explore")[0].send_keys("\n")
         until(browser, lambda: find(browser, "figure .uplot canvas"))
         browser.save_screenshot(str(PICTURES / "figure-explored.png"))
+        # The vertical axis is named above the chart, and the drawing comes back.
+        assert find(browser, "figure.plot.live .y-name")[0].is_displayed()
+        find(browser, ".explore")[0].send_keys("\n")
+        until(browser, lambda: not find(browser, "figure .uplot canvas"))
+        assert not find(browser, "figure.plot .canvas [data-line='0']")[0].is_displayed()
+        assert find(browser, "figure.plot .canvas [data-line='1']")[0].is_displayed()
+        assert find(browser, ".explore")[0].text == "Explore"
         scripts = sum(file.stat().st_size for file in (site / "assets").glob("*.js"))
         assert scripts < 120_000
         # Paper is light whatever the theme, and shows drawings but no controls.
@@ -128,6 +135,7 @@ def test_home_fits_a_printed_page_and_legends_strike_no_line_that_prints(site):
                  for heading in find(browser, "table.heat thead th")]  # fmt: skip
         assert max(sizes) <= 9
         visit(browser, site / "tasks" / "least-squares.html")
+        find(browser, ".legend button")[0].send_keys("\n")
         off = find(browser, ".legend [aria-pressed='false']")
         assert off
         assert {name.value_of_css_property("text-decoration-line") for name in off} == {"none"}

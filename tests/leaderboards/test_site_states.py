@@ -31,6 +31,16 @@ def test_a_row_of_unknown_state_is_in_the_table_alone(board, about):
     assert view["figure"]["svg"].count("<circle") == 2
 
 
+def test_every_model_is_drawn_however_many_and_however_long_their_labels(board, about):
+    many = with_states(board, *((4 * (i + 1),) for i in range(18)))
+    rows = [replace(row, label=f"{row.record.spec.model} {'argument=value ' * i}")
+            for i, row in enumerate(many.rows)]  # fmt: skip
+    (view,) = state_views([replace(many, rows=tuple(rows))], about)
+    drawn = view["figure"]["svg"]
+    assert drawn.count('class="dot ') == 18
+    assert "off" not in drawn
+
+
 def test_states_of_one_size_or_none_need_no_page(board, about):
     assert state_views([with_states(board, None, (64,), (64,))], about) == []
     assert state_views([with_states(board, None, None)], about) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -110,6 +111,11 @@ def test_models_are_plotted_over_the_boards_that_all_of_them_have(view):
     assert by_parameters["title"] == "Score on plain against parameters, track 1m"
     assert by_state["title"] == "Score on plain against state, track 1m"
     assert len(by_parameters["legend"]) == len(MODELS)
+    # Means have intervals, and models the hues that they have elsewhere.
+    lines = json.loads(by_parameters["data"])["lines"]
+    assert all(line["low"][0] <= line["y"][0] <= line["high"][0] for line in lines)
+    about = Descriptions(pytest.fail)
+    assert {line["hue"] for line in lines} == {about.hue(name) for name in MODELS}
 
 
 def test_rows_that_chose_their_own_budgets_are_not_plotted(records):

@@ -7,7 +7,7 @@ import pytest
 from iclbench import sweep
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.figures.distinct import with_distinct_lines
-from iclbench.leaderboards.site.study_figure import _lie_far_below, study_views
+from iclbench.leaderboards.site.study_figure import _far_level, study_views
 from iclbench.sweeps.figure import Figure
 
 
@@ -22,7 +22,7 @@ def test_a_model_keeps_its_color_in_panels_that_lack_others(tmp_path, x):
     whole, part = study_views(Figure(x=x, panels=("task",)), records, Descriptions(pytest.fail))
     if x == "model":  # dots over categories
         colors = [
-            {dot["color"] for line in view["dots"]["lines"] for dot in line["dots"]
+            {dot["style"] for line in view["dots"]["lines"] for dot in line["dots"]
              if dot["name"] == "QR"}
             for view in (whole, part)
         ]  # fmt: skip
@@ -65,8 +65,39 @@ def test_curves_of_one_name_get_names_that_differ(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("floor", "is_far"), [(1e-14, True), (1e-4, False), (0.0, False), (None, False)]
+    ("floor", "log", "level"),
+    [
+        (1e-14, True, "1e-14"),
+        (1e-4, True, ""),
+        (0.0, True, ""),
+        (None, True, ""),
+        (9.0, False, "9.000"),
+        (1.0, False, ""),
+    ],
 )
-def test_a_floor_far_below_is_named_and_not_drawn(floor, is_far):
+def test_a_floor_far_away_is_named_and_not_drawn(floor, log, level):
     lines = [{"y": [0.3, 0.01, None]}, {"y": [0.5, 0.02]}]
-    assert _lie_far_below([{"y": [floor, floor]}], lines) == is_far
+    assert _far_level([{"y": [floor, floor]}], lines, log=log) == level
+    # Bars are a part of the lines' height.
+    tall = [{"y": [0.3], "low": [1e-9], "high": [3.0]}]
+    assert _far_level([{"y": [floor]}], tall, log=log) == ""
+
+
+def test_a_model_has_the_hue_that_it_has_on_other_pages(tmp_path):
+    args = {"task": "least-squares", "task_args": {"dim": 2, "examples": [4, 6]}, "eval_prompts": 8}
+    models = ["zero", "least-squares-qr"]
+    records = sweep({"grid": [{"model": models, **args}]}, out=tmp_path).records
+    about = Descriptions(pytest.fail, drawn=["other", *models])
+    (view,) = study_views(Figure(x="task_args.examples"), records, about)
+    styles = {item["name"]: item["style"] for item in view["figure"]["legend"]}
+    assert styles["Zero"].startswith("c1 ")
+    assert styles["QR"].startswith("c2 ")
+
+
+def test_bars_of_several_seeds_are_drawn_and_said_to_be_their_range(tmp_path):
+    grid = {"model": "baseconv", "model_args": {"layers": [1, 2]}, "task": "least-squares",
+            "recipe": "smoke", "seeds": 2, "eval_prompts": 8}  # fmt: skip
+    records = sweep({"grid": [grid]}, out=tmp_path).records
+    (view,) = study_views(Figure(x="model_args.layers"), records, Descriptions(pytest.fail))
+    assert view["figure"]["svg"].count('class="bar ') == 2
+    assert view["figure"]["note"] == "Bars: range over seeds."

@@ -9,7 +9,7 @@ import pytest
 from iclbench.leaderboards.site import svg
 from iclbench.leaderboards.site.home import COMPUTE
 from iclbench.leaderboards.site.plots import MOST_LINES, plot
-from iclbench.leaderboards.site.ticks import spaced, ticks
+from iclbench.leaderboards.site.ticks import CHARACTER, spaced, ticks
 
 
 def test_a_drawing_has_its_points_where_the_axes_say():
@@ -17,7 +17,11 @@ def test_a_drawing_has_its_points_where_the_axes_say():
     drawn = svg.draw(plot("t", "x", "y", lines, log=True, log_x=True))
     dots = [(float(a), float(b)) for a, b in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)]
     left, right = svg.PLAIN.left, svg.PLAIN.right
-    assert dots == [(left, svg.PLAIN.bottom), (right, svg.TOP)]
+    # A margin of a part of each axis keeps them off the frame.
+    x_room = (right - left) * svg.MARGIN_X / (1 + 2 * svg.MARGIN_X)
+    y_room = (svg.PLAIN.bottom - svg.TOP) * svg.MARGIN / (1 + 2 * svg.MARGIN)
+    expected = [left + x_room, svg.PLAIN.bottom - y_room, right - x_room, svg.TOP + y_room]
+    assert [v for dot in dots for v in dot] == pytest.approx(expected, abs=0.06)
     assert "a &lt;b&gt;" in drawn
     # Half way up a logarithmic axis from 0.01 to 1.
     middle = (svg.PLAIN.bottom + svg.TOP) / 2
@@ -28,16 +32,25 @@ def test_a_drawing_has_its_points_where_the_axes_say():
     ("low", "high", "log", "texts"),
     [
         (0.0, 1.0, False, ["0", "0.2", "0.4", "0.6", "0.8", "1"]),
-        (1e-14, 1.0, True, ["10⁻¹⁴", "10⁻¹¹", "10⁻⁸", "10⁻⁵", "0.01"]),
+        (1e-14, 1.0, True, ["10⁻¹⁴", "10⁻¹¹", "10⁻⁸", "10⁻⁵", "10⁻²"]),
         (2.0, 9.0, True, ["2", "4", "6", "8"]),
         (-1.0, 1.0, False, ["−1", "−0.5", "0", "0.5", "1"]),
         (1.1e9, 6.2e9, True, ["2·10⁹", "3·10⁹", "4·10⁹", "5·10⁹", "6·10⁹"]),
         (1.5e3, 1.7e4, True, ["2,000", "5,000", "10,000"]),
+        (900.0, 4e4, True, ["1,000", "10,000"]),
+        (0.0, 2e9, False, ["0", "5·10⁸", "10⁹", "1.5·10⁹", "2·10⁹"]),
         (1.4, 80.0, True, ["2", "5", "10", "20", "50"]),
     ],
 )
 def test_ticks_are_round_and_few(low, high, log, texts):
     assert [text for _, text in ticks(low, high, log)] == texts
+
+
+def test_the_text_of_the_last_tick_is_inside_the_drawing():
+    lines = [{"name": "a", "x": [1e5, 4e5], "y": [1.0, 2.0]}]
+    drawn = svg.draw(plot("t", "x", "y", lines, log=False, log_x=True))
+    middle = float(re.search(r'<text x="([\d.]+)"[^>]*>400,000<', drawn)[1])
+    assert middle + CHARACTER * len("400,000") / 2 <= svg.PLAIN.width
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...api.errors import UsageError
 from ...api.record import Record
 from ...console import report
-from ...sweeps.figure import NOT_FIELDS, TRAINING, Figure
+from ...sweeps.figure import CURVE, NOT_FIELDS, TRAINING, Figure
 from .. import escaping
 from ..descriptions import Descriptions
 from ..formats import in_words
@@ -18,17 +18,23 @@ from .line import Line
 from .maps import draw_maps
 from .panels import Panel, panels
 from .references import is_numeric, with_references
-from .wording import labels_in_words, worded
+from .wording import floor_name, labels_in_words, worded
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+#: The color, the dashes and the symbol of a group of lines.
+Style = tuple[str, str, str]
 #: The lines of floors, and of models without the argument that the x axis varies.
 FLOOR_LINE, REFERENCE_LINE = {"dash": "dot", "color": "gray"}, {"dash": "dash"}
 #: Pixels of a figure without its panels, of a row of panels, and of one with an axis of its own.
 FRAME, ROW, COLUMN = 200, 300, 320
 #: The width of a page, of a panel at least and at most, and of a character.
 PAGE, NARROWEST, WIDEST, CHARACTER = 900, 150, 450, 7
+#: Dashes and marks of groups of lines, so that color alone tells none apart, and of coinciding ones
+#: both are seen.
+DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star")
 #: An axis with at most so many different numbers has a tick at each.
 MOST_TICKS = 10
 
@@ -58,8 +64,13 @@ def _draw_panels(
         for row in worded(panels(figure, records), figure, records, about)
     ]
     columns = [panel.column for panel in rows[0]]
-    names = {line.group: None for row in rows for panel in row for line in panel.lines}
-    colors = dict(zip(names, _colors(len(names)), strict=True))
+    groups = list(dict.fromkeys(x.group for row in rows for panel in row for x in panel.lines))
+    # Dashed lines are those of reference, where there are any.
+    has_dashes = not any(x.reference for row in rows for panel in row for x in panel.lines)
+    styles = dict(zip(groups, _styles(len(groups), has_dashes=has_dashes), strict=True))
+    # The legend names floors once.
+    label = floor_name(records)
+    floor = label if label == "floor" else f"{label} (floor)"
     # Panels side by side share an axis where they show the same.
     shares = all(len({(panel.y_title, panel.log_y) for panel in row}) == 1 for row in rows)
     gap = 0.1 if shares else 0.3
@@ -76,8 +87,9 @@ def _draw_panels(
     for row, members in enumerate(rows, start=1):
         for column, panel in enumerate(members, start=1):
             for line in panel.lines:
-                trace = _trace(line, colors[line.group], repeated=line.name in in_legend)
-                in_legend.add(line.name)
+                named = replace(line, name=floor) if line.floor else line
+                trace = _trace(named, styles[line.group], repeated=named.name in in_legend)
+                in_legend.add(named.name)
                 drawing.add_trace(trace, row=row, col=column)
             kind = "log" if panel.log_y else "linear"
             name = escaping.plotly(in_words(panel.y_title)) if column == 1 or not shares else None
@@ -121,15 +133,18 @@ def _explanations(
     figure: Figure, records: Sequence[Record], rows: Sequence[Sequence[Panel]]
 ) -> Iterator[str]:
     """What bars, dashes, colors and digits mean, where the figure has them."""
+    lines = [line for row in rows for panel in row for line in panel.lines]
     if figure.x == TRAINING:
         yield "one line per seed; the seeds of a model have one color"
+    if figure.x == CURVE and any(line.above is not None for line in lines):
+        yield "bars are the intervals of means"
+    if figure.x not in {TRAINING, CURVE}:
+        yield "bars are the range over seeds"
     if figure.x in NOT_FIELDS:
         return
-    yield "bars are the range over seeds"
-    lines = [line for row in rows for panel in row for line in panel.lines]
     if any(line.reference for line in lines):
         yield f"dashed: models without {rows[0][0].x_title}"
-    if records[0].ranking.has_digits:
+    if any(panel.in_digits for row in rows for panel in row):
         yield "digits are −log₁₀ of the absolute error"
 
 
@@ -146,32 +161,40 @@ def _ticks(lines: Sequence[Line]) -> dict[str, Any]:
     return {"tickvals": sorted(values), "ticktext": [f"{x:,g}" for x in sorted(values)]}
 
 
-def _trace(line: Line, color: str, *, repeated: bool) -> go.Scatter:
+def _trace(line: Line, style: Style, *, repeated: bool) -> go.Scatter:
     """A line as Plotly draws it."""
     import plotly.graph_objects as go
 
     name = escaping.plotly(line.name)
-    dashes = REFERENCE_LINE if line.reference else {}
-    style: dict[str, Any] = {
+    color, dash, symbol = style
+    dashes = REFERENCE_LINE if line.reference else {"dash": dash}
+    trace: dict[str, Any] = {
         "x": line.x,
         "y": line.y,
         "name": name,
         "mode": line.mode,
         "line": FLOOR_LINE if line.floor else {"color": color, **dashes},
+        "marker": {"symbol": symbol, "size": 7},
         # The legend shows a name once; clicking it switches the line in every panel.
         "legendgroup": name,
     }
-    if repeated or not line.in_legend:
-        style["showlegend"] = False
+    if line.floor:
+        trace["legendrank"] = 2000  # after the models
+    if repeated:
+        trace["showlegend"] = False
     if line.above is not None:
         thin = {"thickness": 0.5, "width": 0} if line.dense else {}
-        style["error_y"] = {"type": "data", "symmetric": False, "array": line.above,
+        trace["error_y"] = {"type": "data", "symmetric": False, "array": line.above,
                             "arrayminus": line.below, **thin}  # fmt: skip
-    return go.Scatter(**style)
+    return go.Scatter(**trace)
 
 
-def _colors(count: int) -> list[str]:
+def _styles(count: int, *, has_dashes: bool) -> list[Style]:
     import plotly.express.colors as palettes
 
     known = palettes.qualitative.D3 if count <= 10 else palettes.qualitative.Dark24
-    return [known[i % len(known)] for i in range(count)]
+    dashes = DASHES if has_dashes else DASHES[:1]
+    return [
+        (known[i % len(known)], dashes[i % len(dashes)], SYMBOLS[i % len(SYMBOLS)])
+        for i in range(count)
+    ]

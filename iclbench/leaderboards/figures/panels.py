@@ -18,7 +18,7 @@ from ..arguments import in_label
 from ..curves import curve_statistic, median_curve, seed_scores
 from ..grouping import grouped
 from .axes import in_digits, is_log, metric_of, shown, x_title, y_title
-from .line import Line
+from .line import Line, bounds_of_means
 from .references import is_numeric, with_references
 
 
@@ -173,7 +173,7 @@ def _points(
 
 
 def _floor_line(label: str, xs: list[Any], ys: list[float | None]) -> Line:
-    return Line(label, f"{label}: floor", xs, ys, floor=True, in_legend=False)
+    return Line(label, f"{label}: floor", xs, ys, floor=True)
 
 
 def _floor_over_states(figure: Figure, metric: str, records: list[Record]) -> Line:
@@ -200,7 +200,9 @@ def _curves(
             raise UsageError(f"figure: {where} has no curve of {name}; its curves: {known}")
         curve, statistic = record.curves[name], figure.statistic or curve_statistic(name, record)
         mode = "lines" if len(curve.values) > 1 else "markers"
-        yield Line(label, label, list(curve.values), list(getattr(curve, statistic)), mode)
+        above, below = bounds_of_means(curve) if statistic == "mean" else (None, None)
+        xs, ys = list(curve.values), list(getattr(curve, statistic))
+        yield Line(label, label, xs, ys, mode, above=above, below=below, dense=True)
         if name in record.main.floor.curves:
             floor = record.main.floor.curves[name]
             yield _floor_line(label, list(curve.values), list(getattr(floor, statistic)))

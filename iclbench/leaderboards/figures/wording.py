@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...api.record import MAIN, Record
 from ...sweeps.fields import field_of
-from ...sweeps.figure import Figure
+from ...sweeps.figure import CURVE, Figure
 from ..arguments import in_label
 from ..descriptions import Description, Descriptions
+from ..floor import FLOOR_LABELS
 from ..formats import digits_of, file_name, in_words
 from ..wording import axis, setting
 from .line import Line
@@ -22,6 +23,9 @@ AS_TRAINED = "as trained"
 #: What comes before the metric in a title of digits.
 DIGITS_OF = "digits of "
 
+#: What weights of other records are called, by their digest.
+Sources = Mapping[str, str]
+
 #: The groups of a spec's arguments that belong to its model; others belong to its task.
 _OF_MODEL = ("model_args", "weights_args")
 #: Fields whose values need no name.
@@ -29,7 +33,7 @@ _SAY_THEMSELVES = frozenset({"dtype", "origin"})
 #: What comes before the name of weights of an origin.
 _START = {
     ("weights", "constructed"): "constructed: ",
-    ("weights", "loaded"): "weights ",
+    ("weights", "loaded"): "weights of ",
     ("init", "trained"): "from ",
 }
 
@@ -49,18 +53,19 @@ def labels_in_words(
     fields: tuple[str, ...], records: Sequence[Record], about: Descriptions
 ) -> list[str]:
     """Each record's values of these fields, in words where these tell the records apart."""
-    words = _told_apart({label_of(fields, r): _label(fields, r, about) for r in records})
+    sources = _sources(records)
+    words = _told_apart({label_of(fields, r): _label(fields, r, about, sources) for r in records})
     return [words.get(label, label) for label in (label_of(fields, r) for r in records)]
 
 
-def _label(fields: Sequence[str], record: Record, about: Descriptions) -> str:
+def _label(fields: Sequence[str], record: Record, about: Descriptions, sources: Sources) -> str:
     """A record's values of these fields in words, or its model if it has none of them."""
     if all(field_of(record, name) is None for name in fields):
         return about.model(record.spec.model).title if fields else ""
-    return ", ".join(filter(None, (_value(name, record, about) for name in fields)))
+    return ", ".join(filter(None, (_value(name, record, about, sources) for name in fields)))
 
 
-def _value(name: str, record: Record, about: Descriptions) -> str:
+def _value(name: str, record: Record, about: Descriptions, sources: Sources) -> str:
     value = field_of(record, name)
     if value is None:
         return ""
@@ -70,11 +75,31 @@ def _value(name: str, record: Record, about: Descriptions) -> str:
         return about.task(value).title
     if name in {"weights", "init"}:
         start = _START.get((name, record.spec.origin), "")
-        return start + file_name(value, record.spec.checkpoint_digest)
+        digest = record.spec.checkpoint_digest
+        return start + (sources.get(digest or "") or file_name(value, digest))
     group, _, argument = name.partition(".")
     if not argument:
         return in_label(value) if name in _SAY_THEMSELVES else f"{in_words(name)} {in_label(value)}"
+    if group in _OF_MODEL and isinstance(value, list | tuple):
+        # Parts that are models themselves, such as the mixers of a hybrid.
+        titles = [about.model(part).title if isinstance(part, str) else part for part in value]
+        value = " + ".join(titles) if all(isinstance(t, str) for t in titles) and titles else value
     return setting(_owner(group, record, about).arguments, argument, value)
+
+
+def _sources(records: Sequence[Record]) -> Sources:
+    """What weights that some of these records wrote are called, by their digest.
+
+    Trainings that would be called the same are not told apart: their weights keep their digests.
+    """
+    names = {
+        r.weights_file.sha256: f"the {in_words(r.spec.recipe)} training in {r.spec.dtype}"
+        for r in records
+        if r.weights_file is not None and r.spec.recipe
+    }
+    read = {record.spec.checkpoint_digest for record in records}
+    used = [name for digest, name in names.items() if digest in read]
+    return {digest: name for digest, name in names.items() if used.count(name) == 1}
 
 
 def _owner(group: str, record: Record, about: Descriptions) -> Description:
@@ -88,20 +113,27 @@ def _told_apart(words: dict[str, str]) -> dict[str, str]:
     return {label: text for label, text in words.items() if text and texts.count(text) == 1}
 
 
+def floor_name(records: Sequence[Record]) -> str:
+    """What the records' floors are called, if they are of one kind."""
+    floors = {r.main.floor.kind for r in records if r.main.floor.metrics}
+    return FLOOR_LABELS.get(floors.pop(), "floor") if len(floors) == 1 else "floor"
+
+
 class _Words:
     """What a figure's lines, columns and values of the x axis are called."""
 
     def __init__(self, figure: Figure, records: Sequence[Record], about: Descriptions) -> None:
         self.records, self.about, self.x = records, about, str(figure.x)
+        sources = _sources(records)
         self.lines, self.columns = (
-            _told_apart({label_of(fields, r): _label(fields, r, about) for r in records})
+            _told_apart({label_of(fields, r): _label(fields, r, about, sources) for r in records})
             for fields in (figure.lines, figure.panels)
         )
         self.columns[MAIN] = AS_TRAINED
         x = self.x
         has_names = "." in x or x in {"model", "task"}
         self.ticks = (
-            _told_apart({str(field_of(r, x)): _value(x, r, about) for r in records})
+            _told_apart({str(field_of(r, x)): _value(x, r, about, sources) for r in records})
             if has_names
             else {}
         )
@@ -124,7 +156,9 @@ class _Words:
         return self.ticks.get(str(x), x) if is_category else x
 
     def _axis(self, title: str) -> str:
-        """What an argument on the axis is called, by the first record that has it."""
+        """What an argument or a curve's axis is called, by the first record that has it."""
+        if self.x == CURVE:
+            return self.about.task(self.records[0].spec.task).axis(title)
         group, _, argument = self.x.partition(".")
         for record in self.records:
             if argument and field_of(record, self.x) is not None:

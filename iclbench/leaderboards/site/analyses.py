@@ -22,7 +22,7 @@ from .figure import View, figure
 from .heat import shared_maps
 from .metrics import metric_about
 from .minus import with_minus
-from .plots import MOST_LINES, Plot, best_of_models, names_of, plot, spans_lines
+from .plots import MOST_LINES, Plot, best_of_models, lines_of, names_of, plot, spans_lines
 
 #: Numbers of one analysis that are listed, and plots of it.
 MOST_NUMBERS, MOST_PLOTS = 60, 24
@@ -94,11 +94,9 @@ def _overview(
         for metric, curve in _curves(name, row.record, measured):
             curves.setdefault(metric, []).append((row, curve))
     for metric, drawn in curves.items():
-        names = names_of([row for row, _ in drawn], about)
         statistic = curve_statistic(metric, drawn[0][0].record)
-        lines = [
-            _line(curve, statistic, name) for (_, curve), name in zip(drawn, names, strict=True)
-        ]
+        curves_drawn = [_line(curve, statistic) for _, curve in drawn]
+        lines = lines_of([row for row, _ in drawn], curves_drawn, about)
         yield _curve_plot(metric, drawn[0][1].axis, statistic, lines)
 
 
@@ -114,7 +112,11 @@ def _record(name: str, row: Row, _: Board, base: str, measured: Measured, label:
         "values": (values := _values(name, record, measured)),
         "has_floor": any(value["floor"] for value in values),
         "curves": [
-            figure(_curve_plot(metric, curve.axis, statistic, [_line(curve, statistic, statistic)]))
+            figure(
+                _curve_plot(
+                    metric, curve.axis, statistic, [{"name": statistic} | _line(curve, statistic)]
+                )
+            )
             for metric, curve in _curves(name, record, measured)
             for statistic in [curve_statistic(metric, record)]
         ],
@@ -183,8 +185,8 @@ def _curves(name: str, record: Record, measured: Measured) -> Iterator[tuple[str
             yield metric, curve
 
 
-def _line(curve: Curve, statistic: str, name: str) -> Plot:
-    return {"name": name, "x": curve.values, "y": getattr(curve, statistic)}
+def _line(curve: Curve, statistic: str) -> Plot:
+    return {"x": curve.values, "y": getattr(curve, statistic)}
 
 
 def _curve_plot(metric: str, axis: str, statistic: str, lines: Sequence[Plot]) -> Plot:

@@ -31,6 +31,7 @@ from .asset_files import asset_files
 from .code import with_code
 from .finding_view import summary
 from .home_words import home_lines
+from .hues import trained_models
 from .links import Links
 from .minus import with_minus_in_page
 from .more_pages import MorePages
@@ -84,7 +85,7 @@ def make_site(
     out, folder = Path(out), Path(folder)
     records = records or folder / RECORDS
     boards, judged = published(records, refused, whole=True), judgements(folder, refused)
-    about = Descriptions(refused)
+    about = Descriptions(refused, drawn=trained_models(boards))
     cited = read_cited(folder, (board.task for board in boards))
     content = Content(folder, records, boards, cited, judged, about,
                       MorePages(folder, records, boards, judged, refused, about=about),

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .figure import View
+from .hues import style
 from .magnitudes import can_show, extent
 from .ticks import ticks
 
 #: The pixels of an axis on a phone, of a character of its ticks, and between two of them.
 NARROW, CHARACTER, GAP = 200, 7, 8
+#: The pixels of a dot, and by how many those that would cover each other are above or below.
+DOT, LANE = 10, 8
 
 
 @dataclass(frozen=True)
 class Dot:
-    """A value with its range, in the color and with the name of its line."""
+    """A value with its range, in the color and shape and with the name of its line."""
 
     value: float
     text: str
-    color: int = 0
+    hue: int = 0
     name: str = ""
     low: float | None = None
     high: float | None = None
-    #: A line of reference, such as the floor, is drawn hollow.
+    #: What others are compared with, such as the floor, is a line.
     reference: bool = False
 
 
@@ -40,21 +43,33 @@ def dot_plot(
         "title": title,
         "axis": axis,
         "ticks": _ticks(ends, log),
-        "lines": [
-            {"label": label, "dots": [_dot(d, ends, log) for d in _drawn(dots, log)]}
-            for label, dots in lines
-        ],
+        "lines": [_line(label, dots, ends, log) for label, dots in lines],
         "legend": _legend(lines),
     }
 
 
-def _drawn(dots: Sequence[Dot], log: bool) -> list[Dot]:
-    """What an axis can show, in the order of drawing.
+def _line(label: str, dots: Sequence[Dot], ends: tuple[float, float], log: bool) -> View:
+    """A label with the dots that an axis can show, none of which covers another on a phone."""
+    shown = [dot for dot in dots if can_show(dot.value, log)]
+    # Lines of reference are as high as the row, behind its dots.
+    shown.sort(key=lambda dot: not dot.reference)
+    lanes = _lanes([_at(dot.value, ends, log) for dot in shown if not dot.reference])
+    heights = iter(lanes)
+    return {
+        "label": label,
+        "dots": [_dot(d, ends, log) | {"up": 0 if d.reference else LANE * next(heights)}
+                 for d in shown],
+        "height": DOT + 6 + 2 * LANE * max(map(abs, lanes), default=0),
+    }  # fmt: skip
 
-    Hollow dots of reference come first, so that they hide no other, and the first line's last.
-    """
-    shown = [dot for dot in reversed(dots) if can_show(dot.value, log)]
-    return sorted(shown, key=lambda dot: not dot.reference)
+
+def _lanes(places: Sequence[float]) -> list[int]:
+    """By how many steps each dot is above or below the middle: the fewest that keep it free."""
+    taken: list[tuple[float, int]] = []
+    for place in places:
+        near = {lane for at, lane in taken if abs(at - place) * NARROW / 100 < DOT}
+        taken.append((place, next(lane for lane in _middle_out() if lane not in near)))
+    return [lane for _, lane in taken]
 
 
 def _ticks(ends: tuple[float, float], log: bool) -> list[tuple[str, str]]:
@@ -91,6 +106,11 @@ def _at(value: float, ends: tuple[float, float], log: bool) -> float:
     return 100 * (at - low) / (high - low)
 
 
+def _middle_out() -> Iterator[int]:
+    """Steps from the middle: 0, 1, -1, 2, and so on."""
+    return ((i + 1) // 2 * (1 if i % 2 else -1) for i in itertools.count())
+
+
 def _dot(dot: Dot, ends: tuple[float, float], log: bool) -> View:
     at = _at(dot.value, ends, log)
     low, high = (
@@ -100,20 +120,21 @@ def _dot(dot: Dot, ends: tuple[float, float], log: bool) -> View:
         "left": f"{at:.2f}",
         "low": f"{low:.2f}",
         "width": f"{high - low:.2f}",
-        "color": "dotted" if dot.reference else f"c{dot.color % 10}",
+        "style": _style(dot),
         "text": dot.text,
         "name": dot.name,
     }
 
 
+def _style(dot: Dot) -> str:
+    """The classes of a dot: its color and its shape, or those of a line of reference."""
+    known = style(dot.hue)
+    return "reference" if dot.reference else f"c{known['color']} {known['dash']}"
+
+
 def _legend(lines: Sequence[tuple[str, Sequence[Dot]]]) -> list[dict[str, str]]:
     """The named lines in order of appearance; none for a single one."""
-    names = {
-        dot.name: "dotted" if dot.reference else f"c{dot.color % 10}"
-        for _, dots in lines
-        for dot in dots
-        if dot.name
-    }
+    names = {dot.name: _style(dot) for _, dots in lines for dot in dots if dot.name}
     if len(names) < 2:
         return []
-    return [{"name": name, "color": color} for name, color in names.items()]
+    return [{"name": name, "style": classes} for name, classes in names.items()]

@@ -17,12 +17,7 @@ View = dict[str, Any]
 def figure(plot: Plot) -> View:
     """The view of a plot."""
     legend = [
-        {
-            "name": line["name"],
-            "style": svg.style_of(line),
-            "shown": line["shown"],
-            "is_point": len(line["x"]) == 1 and not line.get("reference"),
-        }
+        {"name": line["name"], "style": svg.style_of(line), "key": svg.key(line)}
         for line in plot["lines"]
     ]
     return {
@@ -33,6 +28,7 @@ def figure(plot: Plot) -> View:
         "narrow": svg.draw(plot, narrow=True) if plot["wide"] else "",
         "y": plot["y"],
         "legend": legend,
+        "note": plot["note"],
         "data": script_json(without_nonfinite(plot)),
     }
 

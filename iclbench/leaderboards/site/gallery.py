@@ -177,15 +177,16 @@ def _figure(
     described = file.figure
     if described is None:
         raise UsageError("the sweep has no figure")
+    shown = drawn(described, records)
     flag = "" if size == QUICK else f" --size {size}"
     return {
         "size": size,
         "title": described.title,
-        "caption": caption(described.title or study.caption, records),
+        "caption": caption(described.title or study.caption, shown),
         "missing": missing,
         "digits": described.statistic is None and any(r.ranking.has_digits for r in records),
         "parts": study_views(described, records, about),
-        "values": {r.id: shown_values(described, r, about) for r in drawn(described, records)},
+        "values": {r.id: shown_values(described, r, about) for r in shown},
         "commands": [
             f"iclbench sweep {study.name}{flag} --out results",
             f"iclbench leaderboard figure {study.name}{flag} --records results",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
@@ -10,6 +11,7 @@ from ...api.names import is_finite_number
 from ...api.record import Record
 from ..figures.maps import color_ranges, group_of, maps_in
 from .figure import View
+from .minus import with_minus
 
 #: Shades on either side of 0; the classes of the style sheet are h-8 … h8.
 SHADES = 8
@@ -39,12 +41,14 @@ def _view(content: dict[str, Any], ends: tuple[float, float]) -> View:
     rows: list[list[float | None]] = content["values"]
     upward = rows[::-1] if "y" in content else rows
     cells = len(rows) * len(rows[0])
+    svg = _svg(name, upward, content, ends)
     return {
         "name": name,
-        "svg": _svg(name, upward, content, ends),
+        "svg": svg,
         "low": f"{ends[0]:.3g}",
         "high": f"{ends[1]:.3g}",
         "signed": ends[0] < 0,
+        "has_axes": 'class="side ' in svg,
         "numbers": [[_text(v) for v in row] for row in rows] if cells <= MOST_NUMBERS else None,
     }
 
@@ -93,25 +97,44 @@ def _runs(shades: list[int | None]) -> Iterator[tuple[int, int, int]]:
 
 
 def _points(content: dict[str, Any], width: int, height: int) -> Iterator[str]:
-    """The axes and the labelled points on top of a plane, in percent of its sides."""
+    """The axes and the labelled points on top of a plane, in percent of its sides.
+
+    Where a map's name has the label of some, such as a class, the others are dots.
+    """
     points: Any = content.get("points")
     xs: Any = content.get("x")
     ys: Any = content.get("y")
     if not isinstance(points, dict) or not (_are_numbers(xs, width) and _are_numbers(ys, height)):
         return
     yield from _zero_lines(xs, ys)
-    columns = [points.get(key) for key in ("x", "y", "text")]
+    yield from _sides(xs, ys)
+    columns: list[Any] = [points.get(key) for key in ("x", "y", "text")]
     if not all(isinstance(column, list) for column in columns):
         return
+    named = set(re.findall(r"\w+", str(content["name"]))) & {str(text) for text in columns[2]}
     for x, y, text in zip(*columns, strict=False):
         if not (is_finite_number(x) and is_finite_number(y) and isinstance(text, str | int)):
             continue
         left, bottom = (_percent(v, axis) for v, axis in ((x, xs), (y, ys)))
         if 0 <= left <= 100 and 0 <= bottom <= 100:
-            yield (
-                f'<b class="point" style="left:{left:.1f}%;bottom:{bottom:.1f}%">'
-                f"{escape(str(text)[:8])}</b>"
+            label = escape(str(text)[:8])
+            shown = label if not named or str(text) in named else "•"
+            # A label at an edge is moved inside.
+            half = f"{0.35 * len(shown) + 0.1:.2f}em"
+            place = (
+                f"left:clamp({half}, {left:.1f}%, 100% - {half});"
+                f"bottom:clamp(.6em, {bottom:.1f}%, 100% - .6em)"
             )
+            yield f'<b class="point" style="{place}" title="{label}">{shown}</b>'
+
+
+def _sides(xs: list[float], ys: list[float]) -> Iterator[str]:
+    """The values at the outer edges of a plane, beside it."""
+    for name, axis in (("x", xs), ("y", ys)):
+        half = (axis[-1] - axis[0]) / max(len(axis) - 1, 1) / 2
+        for side, value in (("first", axis[0] - half), ("last", axis[-1] + half)):
+            text = with_minus(f"{value:.3g}")
+            yield f'<i class="side {name} {side}">{text}</i>'
 
 
 def _zero_lines(xs: list[float], ys: list[float]) -> Iterator[str]:

@@ -106,6 +106,7 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
             + f", {row.track_name}" * (row.track != usual)
             + ONE_SEED * is_one_training(row.record),
             "page": f"runs/{row.record.id}.html",
+            "hue": about.hue(row.record.spec.model),
         }
         for row in shown
     ]

@@ -22,7 +22,7 @@ from . import settings
 from .figure import View, figure
 from .magnitudes import extent, spans_magnitudes
 from .minus import with_minus
-from .plots import Plot, name_of, names_of, plot
+from .plots import Plot, lines_of, name_of, names_of, plot
 from .task_words import evaluation_title, evaluation_titles, told_apart_by_evaluation
 
 
@@ -150,9 +150,8 @@ def _score_title(board: Board, about: Description) -> str:
 
 def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
     """A point with its interval for every row, and the floor."""
-    lines: list[Plot] = [
+    points: list[Plot] = [
         {
-            "name": name_of(row, about),
             "x": [row.record.state_bytes],
             "y": [row.score],
             "low": [row.bounds.low],
@@ -160,6 +159,7 @@ def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
         }
         for row in rows
     ]
+    lines = lines_of(rows, points, about)
     if board.floor is not None and board.floor.score is not None:
         ends = [rows[0].record.state_bytes, rows[-1].record.state_bytes]
         level = [board.floor.score] * 2

@@ -2,56 +2,67 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...api.record import Record
-from ...api.statistics import Curve
+from ...api.statistics import Curve, finite
 from ...console import capitalized
 from ..board import Board
-from ..curves import COST_TITLES, curve_statistic, drawn_curve, median_curve
+from ..curves import COST_TITLES, curve_statistic, drawn_curve, median_curve, seed_scores
 from ..descriptions import Description, Descriptions
 from ..floor import floor_label
 from ..formats import digits_of, in_words
 from ..grouping import grouped
 from ..representative import is_one_training, representing
 from ..row import PROFILE, Row
+from .hues import COLORS, hues_of, style
 from .magnitudes import RATIO_OF_CURVES, extent, is_error, spans_magnitudes
 from .settings import OPEN_BUDGET
 
-#: Colors of the style sheet; with dashes, twice as many lines can be told apart.
-COLORS = 10
-MOST_LINES = 2 * COLORS
+#: The most lines of a plot that chooses among records.
+MOST_LINES = 20
 #: Lines whose names have room at their ends, and the characters of a name that have it.
-MOST_NAMES, LONGEST_NAME = 22, 34
+MOST_NAMES, LONGEST_NAME = 22, 28
 #: The heights that a plot's lines can end at and have their names beside them.
 PLACES = 25
 #: The characters of a vertical axis's name that fit beside it; a longer one is above the plot.
 LONGEST_Y = 38
+#: What lies between the bounds of a line. More bands than this would hide each other.
+INTERVALS = "95% intervals, or the range over seeds where no interval is reliable"
+SEEDS, MOST_BANDS = "range over seeds", 6
 #: The digits at which each dtype's precision profile ends.
 PROFILE_ENDS = {"float32": 8, "float64": 16}
 
 Plot = dict[str, Any]
 
 
-def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x: bool = False) -> (
-    Plot
-):  # fmt: skip
-    """A figure of lines {x, y, name[, low, high, reference, hue, page]} with titled axes.
+def plot(
+    title: str,
+    x: str,
+    y: str,
+    lines: Sequence[Plot],
+    *,
+    log: bool,
+    log_x: bool = False,
+    spread: str = INTERVALS,
+) -> Plot:
+    """A figure of lines {x, y, name[, low, high, band, reference, hue, page]} with titled axes.
 
-    A line without a point on the axes is left out. Colors go by `hue`, or else by order; an axis of
-    integers alone has no other ticks. Where there are more lines than colors, they have names at
-    their ends if these lie apart and the names are short, and the plot is wide; if not, a reader
-    asks for the rest in the legend.
+    A line without a point on the axes is left out. Colors and dashes go by `hue`, or else by order;
+    an axis of integers alone has no other ticks. A `wide` plot has names in it: beside points, and
+    at the ends of more lines than there are colors if these lie apart. Others have a legend.
+    `spread` says what lies between low and high.
     """
     lines = [line for line in lines if has_point(line, log, log_x)]
     measured = [line for line in lines if not line.get("reference")]
+    are_points = bool(measured) and all(len(line["x"]) == 1 for line in measured)
     crowded = len({line.get("hue", i) for i, line in enumerate(measured)}) > COLORS
-    fit = len(lines) <= MOST_NAMES and all(len(line["name"]) <= LONGEST_NAME for line in lines)
-    are_points = all(len(line["x"]) == 1 for line in measured)
-    wide = crowded and fit and (are_points or _end_apart(measured, log))
+    named = are_points or (crowded and _end_apart(measured, log))
+    labels = [_shortened(line["name"]) for line in lines]
     return {
         "title": title,
         "x": {"title": x, "log": log_x, "integers": _are_integers(lines, "x")},
@@ -61,13 +72,31 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
             "integers": _are_integers(lines, "y"),
             "above": len(y) > LONGEST_Y,
         },
-        "wide": wide,
+        "wide": named and len(lines) <= MOST_NAMES and len(set(labels)) == len(labels),
         "are_points": are_points,
+        "has_many_bands": sum(bool(line.get("band")) for line in lines) > MOST_BANDS,
+        "note": _note(lines, spread),
         "lines": [
-            line | _style(i, line) | {"shown": not crowded or wide or _is_first(i, line)}
-            for i, line in enumerate(lines)
+            line | {"label": label} | _style(i, line)
+            for i, (line, label) in enumerate(zip(lines, labels, strict=True))
         ],
     }
+
+
+def _note(lines: Sequence[Plot], spread: str) -> str:
+    """What bars and bands are; many bands are only shown while a reader points at their line."""
+    count = sum(bool(line.get("band")) for line in lines)
+    if count > MOST_BANDS:
+        return f"Point at a line or its name for its {spread}."
+    if count:
+        return f"Bands: {spread}."
+    has_bars = any(v is not None for line in lines for v in line.get("low", ()))
+    return f"Bars: {spread}." if has_bars else ""
+
+
+def _shortened(name: str) -> str:
+    """A name for a drawing; the legend and tables have it whole."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1].rstrip(' ,')}…"
 
 
 def has_point(line: Plot, log: bool, log_x: bool) -> bool:
@@ -75,11 +104,6 @@ def has_point(line: Plot, log: bool, log_x: bool) -> bool:
     return any(
         extent([x], log_x) and extent([y], log) for x, y in zip(line["x"], line["y"], strict=True)
     )
-
-
-def _is_first(index: int, line: Plot) -> bool:
-    """Whether a crowded plot shows a line at first."""
-    return index < COLORS - 2 or bool(line.get("reference") or line.get("prominent"))
 
 
 def _end_apart(lines: Sequence[Plot], log: bool) -> bool:
@@ -94,8 +118,7 @@ def _end_apart(lines: Sequence[Plot], log: bool) -> bool:
 def _style(index: int, line: Plot) -> Plot:
     if line.get("reference"):
         return {"color": 0, "dash": "dotted"}
-    index = line.get("hue", index)
-    return {"color": index % COLORS, "dash": "dashed" if index % MOST_LINES >= COLORS else "solid"}
+    return style(line.get("hue", index))
 
 
 def _are_integers(lines: Sequence[Plot], axis: str) -> bool:
@@ -118,28 +141,41 @@ def name_of(row: Row, about: Descriptions) -> str:
 
 
 def names_of(rows: Sequence[Row], about: Descriptions) -> list[str]:
-    """The rows' names, with the track and the origin where they differ; one seed is told."""
+    """The titles of the rows' models, with what tells them apart; one seed is told.
+
+    That is the track and the origin where rows differ in them, and settings for equal names.
+    """
     has_origins = len({row.origin for row in rows}) > 1
     has_tracks = len({row.track for row in rows if row.is_trained}) > 1
-    names = []
+    ends = []
     for row in rows:
         origin = f" ({row.origin})" if has_origins and not row.is_trained else ""
         track = f", {row.track or OPEN_BUDGET}" if has_tracks and row.is_trained else ""
         one_seed = ", one seed" * is_one_training(row.record)
-        names.append(f"{name_of(row, about)}{track}{origin}{one_seed}")
-    return names
+        ends.append(f"{track}{origin}{one_seed}")
+    models = [row.record.spec.model for row in rows]
+    counts = Counter(zip(models, ends, strict=True))
+    return [
+        (name_of(row, about) if counts[model, end] > 1 else about.model(model).title) + end
+        for row, model, end in zip(rows, models, ends, strict=True)
+    ]
+
+
+def lines_of(rows: Sequence[Row], lines: Sequence[Plot], about: Descriptions) -> list[Plot]:
+    """The rows' lines with their names, and the hues of their models."""
+    hues = hues_of([row.record.spec.model for row in rows], about)
+    named = zip(names_of(rows, about), hues, lines, strict=True)
+    return [line | {"name": name, "hue": hue} for name, hue, line in named]
 
 
 def profiles(board: Board, about: Descriptions) -> Plot | None:
     """The precision profile of each model's best row; None if digits do not rank."""
     rows = [row for row in best_of_models(board.rows) if row.profile is not None]
     end = PROFILE_ENDS.get(board.dtype, PROFILE[-1])
-    best = {row.origin: row for row in reversed(rows)}
-    lines = [
-        {"name": name, "x": list(PROFILE)[: end + 1], "y": list(row.profile or ())[: end + 1],
-         "prominent": row is best[row.origin]}
-        for name, row in zip(names_of(rows, about), rows, strict=True)
-    ]  # fmt: skip
+    profiles = [
+        {"x": list(PROFILE)[: end + 1], "y": list(row.profile or ())[: end + 1]} for row in rows
+    ]
+    lines = lines_of(rows, profiles, about)
     if not lines:
         return None
     return plot(f"Prompts solved to k digits, {board.dtype}", "digits k of the error",
@@ -156,15 +192,14 @@ def board_curves(board: Board, about: Descriptions) -> list[Plot]:
         with_curve = [row for row in rows if name in row.record.curves]
         if all(len(row.record.curves[name].values) < 2 for row in with_curve):
             continue
-        labels = names_of(with_curve, about)
         first = with_curve[0].record
         statistic = curve_statistic(name, first)
-        lines = [_line(label, row.record.curves[name], statistic)
-                 for label, row in zip(labels, with_curve, strict=True)]  # fmt: skip
+        curves = [_line(row.record.curves[name], statistic) for row in with_curve]
+        lines = lines_of(with_curve, curves, about)
         floor = first.main.floor.curves.get(name)
         lines += [_reference(first, floor, statistic)] if floor else []
         words = metric if name == board.ranking.metric else in_words(name)
-        axis = in_words(first.curves[name].axis)
+        axis = about.task(board.task).axis(first.curves[name].axis)
         title = f"{_along(words, axis)}, {board.dtype}"
         plots.append(plot(title, axis, f"{statistic} {words}", lines, log=spans_lines(lines)))
     return plots
@@ -179,19 +214,31 @@ def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
     may_be_log = not board.has_digits and is_error(board.rows[0].record)
     plots = []
     for cost in ("operations", "seconds"):
-        lines = []
-        for name, row in zip(names_of(rows, about), rows, strict=True):
-            curve = drawn_curve(row.record)
-            if curve is not None and None not in getattr(curve, cost):
-                lines.append({"name": name, "x": getattr(curve, cost), "y": median_curve(curve)})
+        drawn = [(row, validation_line(row.record, cost)) for row in rows]
+        known = [(row, line) for row, line in drawn if None not in line["x"]]
+        lines = lines_of([row for row, _ in known], [line for _, line in known], about)
         if lines:
             words = "training compute" if cost == "operations" else "training time"
             title = f"{capitalized(score)} against {words}, {board.dtype}"
             y = f"mean {score} on validation"
             log_x = any(v > 0 for line in lines for v in line["x"])
             log = may_be_log and spans_lines(lines)
-            plots.append(plot(title, COST_TITLES[cost], y, lines, log=log, log_x=log_x))
+            plots.append(plot(title, COST_TITLES[cost], y, lines, log=log, log_x=log_x,
+                              spread=SEEDS))  # fmt: skip
     return plots
+
+
+def validation_line(record: Record, cost: str) -> Plot:
+    """What was validated while a record was trained: the median over seeds, and their range."""
+    curve = drawn_curve(record)
+    if curve is None:
+        return {"x": [], "y": []}
+    line: Plot = {"x": getattr(curve, cost), "y": median_curve(curve)}
+    if len(record.seeds) < 2:
+        return line
+    scores = seed_scores(curve)
+    low, high = ([finite(v) for v in ends(scores, axis=0)] for ends in (np.min, np.max))
+    return line | {"low": low, "high": high, "band": True}
 
 
 def record_curves(record: Record, about: Description) -> list[Plot]:
@@ -201,11 +248,11 @@ def record_curves(record: Record, about: Description) -> list[Plot]:
         if len(curve.values) < 2:
             continue
         statistic = curve_statistic(name, record)
-        lines = [_line("median", curve, "median")] if statistic == "median" else []
-        lines.append(_line("mean", curve, "mean"))
+        shown = ["median", "mean"] if statistic == "median" else ["mean"]
+        lines: list[Plot] = [{"name": name} | _line(curve, name) for name in shown]
         floor = record.main.floor.curves.get(name)
         lines += [_reference(record, floor, statistic)] if floor else []
-        words, axis = about.metric(name), in_words(curve.axis)
+        words, axis = about.metric(name), about.axis(curve.axis)
         title = _along(words, axis)
         plots.append(plot(title, axis, words, lines, log=spans_lines(lines)))
     training = record.training
@@ -222,11 +269,11 @@ def record_curves(record: Record, about: Description) -> list[Plot]:
 
 def _along(words: str, axis: str) -> str:
     """The title of a curve; a metric may say by itself what it runs along."""
-    return capitalized(words if words.endswith(f" by {axis}") else f"{words} along {axis}")
+    return capitalized(words if words.endswith(f" by {axis}") else f"{words} by {axis}")
 
 
-def _line(name: str, curve: Curve, statistic: str) -> Plot:
-    line = {"name": name, "x": curve.values, "y": getattr(curve, statistic)}
+def _line(curve: Curve, statistic: str) -> Plot:
+    line: Plot = {"x": curve.values, "y": getattr(curve, statistic)}
     return line | ({"low": curve.low, "high": curve.high} if statistic == "mean" else {})
 
 

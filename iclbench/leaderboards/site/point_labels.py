@@ -10,9 +10,11 @@ from typing import NamedTuple
 from .end_labels import Point
 
 #: The pixels of a character and of a line of text, and of a point with its margin.
-CHARACTER, LINE, POINT = 7.0, 12.0, 5.0
+CHARACTER, LINE, POINT = 7.0, 12.0, 5.5
+#: The room at both ends of a name.
+BESIDE = 2.0
 #: How near and far a name may be from its point, in steps, and beyond what a thin line leads to it.
-NEAREST, FARTHEST, STEP, LEAD = 7, 110, 6, 12
+NEAREST, FARTHEST, STEP, LEAD = 5, 110, 6, 12
 
 
 class Box(NamedTuple):
@@ -42,7 +44,7 @@ def place(points: Sequence[Point], names: Sequence[str], bars: Sequence[Box], ro
     # Points with close neighbors have the least choice.
     for i in sorted(range(len(points)), key=lambda i: _nearest(points, i)):
         best, least = None, math.inf
-        for box in _candidates(points[i], CHARACTER * len(names[i])):
+        for box in _candidates(points[i], CHARACTER * len(names[i]) + 2 * BESIDE):
             outside = (box.right - box.left) * LINE - box.overlap(room)
             covered = 4 * outside + sum(box.overlap(other) for other in taken)
             if covered < least - 1e-6:
@@ -81,5 +83,6 @@ def label(name: str, point: Point, box: Box) -> Iterator[str]:
         yield f'<path class="lead" d="M{x:.1f} {y:.1f}L{at[0]:.1f} {at[1]:.1f}"/>'
     baseline = box.bottom - 2.5
     # The box only estimates the width: a name at the left of its point ends there.
-    side, anchor = (box.right, ' text-anchor="end"') if box.right < x else (box.left, "")
+    at_end = (box.right - BESIDE, ' text-anchor="end"')
+    side, anchor = at_end if box.right < x else (box.left + BESIDE, "")
     yield f'<text class="end" x="{side:.1f}" y="{baseline:.1f}"{anchor}>{escape(name)}</text>'

@@ -13,9 +13,21 @@ from ...sweeps.fields import ARGUMENTS, omitted_arguments
 from ..board_names import differing_arguments
 from ..descriptions import Descriptions
 from ..formats import digits_of, in_words
+from ..row import bounds_of
+from .hues import hues_of
 from .magnitudes import RATIO_OF_CURVES, spans_magnitudes
 from .plots import MOST_LINES, Plot, plot
 
+#: What the arguments of these groups are of; those of a model need no name.
+_OF = {
+    "weights_args": " of the construction",
+    "recipe_args": " of the training",
+    "task_args": " of the task",
+}
+#: Arguments of the evaluation have words of their own.
+_OF_TASK = "task_args."
+#: The part of the axis's length within which lines lie on each other.
+SAME = 0.005
 #: Fields of a spec that are no settings of a model: nothing is drawn against them.
 _NOT_SETTINGS = frozenset({"seeds", "eval_seed", "eval_prompts"})
 
@@ -49,17 +61,60 @@ def _along(
     lines = [rows for rows in groups.values() if len({value for value, _, _ in rows}) > 1]
     if not lines:
         return None
-    ranking = lines[0][0][1].ranking
+    first = lines[0][0][1]
+    setting, settings = _settings([rows[0][1] for rows in lines], name, about)
     names = _names([rows[0][2] for rows in lines], name, about)
-    drawn = [_line(label, rows) for label, rows in zip(names, lines, strict=True)]
+    named = [", ".join(filter(None, parts)) for parts in zip(names, settings, strict=True)]
+    hues = hues_of([rows[0][1].spec.model for rows in lines], about)
+    drawn: list[Plot] = [
+        {"name": label, "hue": hue} | _line(rows)
+        for label, hue, rows in zip(named, hues, lines, strict=True)
+    ]
     xs = {value for line in drawn for value in line["x"]}
     log_x = spans_magnitudes(xs, RATIO_OF_CURVES)
-    short = in_words(name.partition(".")[2] or name)
+    group, _, argument = name.rpartition(".")
+    short = in_words(argument) + _OF.get(group, "")
+    title = f"{_score(first.ranking)} against {short}"
     return plot(
-        f"{_score(ranking)} against {short}", short, _score(ranking).lower(),
-        sorted(drawn, key=lambda line: str(line["name"]))[:MOST_LINES],
+        f"{title}, {setting}" if setting else title, short, _score(first.ranking).lower(),
+        _merged(sorted(drawn, key=lambda line: str(line["name"])))[:MOST_LINES],
         log=False, log_x=log_x,
     )  # fmt: skip
+
+
+def _settings(
+    records: Sequence[Record], without: str, about: Descriptions
+) -> tuple[str, list[str]]:
+    """The arguments of the task in words: those that all records share, and each one's others."""
+    described = about.task(records[0].spec.task)
+    arguments = [
+        {k: v for k, v in record.main.task_args.items() if f"task_args.{k}" != without}
+        for record in records
+    ]
+    shared = {k: v for k, v in arguments[0].items() if all(k in a and a[k] == v for a in arguments)}
+    others = [{k: v for k, v in a.items() if k not in shared} for a in arguments]
+    return described.settings(shared), [described.settings(a) for a in others]
+
+
+def _merged(lines: Sequence[Plot]) -> list[Plot]:
+    """The lines, where those that lie on each other are one with all their names."""
+    values = [v for line in lines for v in line["y"] if v is not None]
+    near = SAME * (max(values, default=0.0) - min(values, default=0.0))
+    merged: list[Plot] = []
+    for line in lines:
+        same = next((one for one in merged if _coincide(one, line, near)), None)
+        if same is None:
+            merged.append(dict(line))
+        else:
+            same["name"] += f"; {line['name']}"
+    return merged
+
+
+def _coincide(one: Plot, other: Plot, near: float) -> bool:
+    return bool(one["x"] == other["x"]) and all(
+        a == b if a is None or b is None else abs(a - b) <= near
+        for a, b in zip(one["y"], other["y"], strict=True)
+    )
 
 
 def _score(ranking: Ranking) -> str:
@@ -68,10 +123,17 @@ def _score(ranking: Ranking) -> str:
     return f"Mean {digits_of(metric)}" if ranking.has_digits else f"Mean {metric}"
 
 
-def _line(label: str, rows: Iterable[tuple[float, Record, dict[str, Any]]]) -> Plot:
+def _line(rows: Iterable[tuple[float, Record, dict[str, Any]]]) -> Plot:
+    """The scores with their intervals."""
     ordered = sorted(rows, key=lambda row: row[0])
-    values = [r.score for _, r, _ in ordered]
-    return {"name": label, "x": [x for x, _, _ in ordered], "y": values}
+    records = [record for _, record, _ in ordered]
+    bounds = [bounds_of(r.metrics[r.ranking.metric], r.ranking) for r in records]
+    return {
+        "x": [x for x, _, _ in ordered],
+        "y": [r.score for r in records],
+        "low": [one.low for one in bounds],
+        "high": [one.high for one in bounds],
+    }
 
 
 def _names(facts: list[dict[str, Any]], without: str, about: Descriptions) -> list[str]:
@@ -80,8 +142,9 @@ def _names(facts: list[dict[str, Any]], without: str, about: Descriptions) -> li
     models = [fact["model"] for fact in facts]
     for model, differing in zip(models, differing_arguments(models, facts), strict=True):
         shown = [str(v) if k in {"dtype", "track"} else f"{k.split('.')[-1]}={v}"
-                 for k, v in sorted(differing.items()) if v and k != without]  # fmt: skip
-        names.append(" ".join([about.model(model).title, *shown]))
+                 for k, v in sorted(differing.items())
+                 if v and k != without and not k.startswith(_OF_TASK)]  # fmt: skip
+        names.append(", ".join([about.model(model).title, *shown]))
     return names
 
 

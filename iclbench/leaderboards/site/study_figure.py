@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...api.record import Record
 from ...console import capitalized
-from ...sweeps.figure import NOT_FIELDS, Figure
+from ...sweeps.figure import CURVE, NOT_FIELDS, Figure
 from ..descriptions import Descriptions
 from ..figures.axes import metric_of, shown, y_title
 from ..figures.distinct import with_distinct_lines
 from ..figures.line import Line
-from ..figures.panels import Panel, panels
+from ..figures.panels import Panel, drawn, label_of, panels
 from ..figures.references import is_numeric
-from ..figures.wording import DIGITS_OF, labels_in_words, worded
-from ..floor import FLOOR_LABELS
+from ..figures.wording import DIGITS_OF, floor_name, labels_in_words, worded
 from ..formats import digits_of, linear, short
 from ..study_notes import StudyNotes
 from .dot_list import Dot, dot_plot
 from .figure import View, figure
 from .heat import shared_maps
-from .magnitudes import RATIO_OF_CURVES, finite_value, spans_magnitudes
+from .hues import hues_of
+from .magnitudes import RATIO_OF_CURVES, extent, finite_value, spans_magnitudes
 from .minus import with_minus
-from .plots import plot
+from .plots import INTERVALS, SEEDS, plot
 
-#: A floor is named and not drawn where it lies so many times the lines' own height below them.
-MOST_BELOW = 2.0
+#: A floor is named and not drawn where it lies so many times the lines' own height away from them,
+#: on a logarithmic axis and on others: the lines would be too flat to read.
+MOST_AWAY_LOG, MOST_AWAY = 2.0, 4.0
 #: The name of a floor, and its values by those of the x axis.
 Floor = tuple[str, dict[Any, float]]
 
@@ -42,19 +43,39 @@ def study_views(described: Figure, records: Sequence[Record], about: Description
         return [_maps(described.maps, described.lines, records, about)]
     described = with_distinct_lines(described, records)
     rows = worded(panels(described, records), described, records, about)
-    drawn = [panel for row in rows for panel in row]
-    # A line has the same color in every panel.
-    groups = dict.fromkeys(line.group for panel in drawn for line in panel.lines)
-    hues = {group: hue for hue, group in enumerate(groups)}
+    panels_drawn = [panel for row in rows for panel in row]
+    groups = dict.fromkeys(line.group for panel in panels_drawn for line in panel.lines)
+    hues = _hues(list(groups), described, records, about)
     # A score of which more is better, such as accuracy, is no magnitude.
     free = described.log_y is None and all(r.ranking.better == "lower" for r in records)
-    return [_panel(panel, free, hues, _floor_name(records)) for panel in drawn]
+    spread = INTERVALS if described.x == CURVE else SEEDS
+    style = _Style(hues, floor_name(records), spread)
+    return [_panel(panel, free, style) for panel in panels_drawn]
 
 
-def _floor_name(records: Sequence[Record]) -> str:
-    """What the records' floors are called, if they are of one kind."""
-    floors = {r.main.floor.kind for r in records if r.main.floor.metrics}
-    return FLOOR_LABELS.get(floors.pop(), "floor") if len(floors) == 1 else "floor"
+@dataclass(frozen=True)
+class _Style:
+    """The hue of each group of lines, what the floor is called, and what bars are."""
+
+    hues: Mapping[str, int]
+    floor: str
+    spread: str
+
+
+def _hues(
+    groups: Sequence[str], described: Figure, records: Sequence[Record], about: Descriptions
+) -> dict[str, int]:
+    """The hue of each group of lines in every panel: its model's, if the group is of one model."""
+    models: dict[str, set[str]] = {}
+    for record in drawn(described, records):
+        models.setdefault(label_of(described.lines, record), set()).add(record.spec.model)
+    known = [group for group in groups if group in models]
+    if all(len(models[group]) == 1 for group in known):
+        hues = hues_of([next(iter(models[group])) for group in known], about)
+    else:
+        hues = list(range(len(known)))
+    # A group without records is that of a floor.
+    return dict.fromkeys(groups, 0) | dict(zip(known, hues, strict=True))
 
 
 def shown_values(described: Figure, record: Record, about: Descriptions) -> str:
@@ -100,13 +121,13 @@ def _maps(
 ) -> View:
     """One row of maps per record; they share the scales of their groups."""
     labels = labels_in_words(fields, records, about)
-    drawn = zip(labels, shared_maps(records, metric), strict=True)
-    rows = [{"label": label, "maps": maps} for label, maps in drawn]
+    labeled = zip(labels, shared_maps(records, metric), strict=True)
+    rows = [{"label": label, "maps": maps} for label, maps in labeled]
     return {"kind": "maps", "title": metric, "rows": rows}
 
 
-def _panel(panel: Panel, free: bool, hues: Mapping[str, int], floor: str) -> View:
-    """A panel, with the hue of each group of lines and the name of the floor.
+def _panel(panel: Panel, free: bool, style: _Style) -> View:
+    """A panel of lines, or of dots.
 
     Where the figure leaves it `free`, values over many magnitudes get a logarithmic axis.
     """
@@ -117,11 +138,11 @@ def _panel(panel: Panel, free: bool, hues: Mapping[str, int], floor: str) -> Vie
     title += f", {panel.column}" if panel.column else ""
     xs = {x for line in panel.lines for x in line.x}
     if is_numeric([*xs]) and len(xs) > 1:
-        return _lines(panel, title, hues, floor)
-    return _dots(panel, title, hues, floor)
+        return _lines(panel, title, style)
+    return _dots(panel, title, style)
 
 
-def _lines(panel: Panel, title: str, hues: Mapping[str, int], floor: str) -> View:
+def _lines(panel: Panel, title: str, style: _Style) -> View:
     """A line plot."""
     solid: list[dict[str, Any]] = []
     floors: list[Floor] = []
@@ -130,32 +151,41 @@ def _lines(panel: Panel, title: str, hues: Mapping[str, int], floor: str) -> Vie
         if line.floor:
             _add_floor(floors, line.name, {x: y for x, y in points if y is not None})
         else:
-            solid.append(_points(points, line.name) | _bars(line) | {"hue": hues[line.group]})
+            hue = style.hues[line.group]
+            solid.append(_points(points, line.name) | _bars(line) | {"hue": hue})
     dotted = [
-        {**_points(sorted(ys.items()), name if i else floor), "reference": True}
+        {**_points(sorted(ys.items()), name if i else style.floor), "reference": True}
         for i, (name, ys) in enumerate(floors)
     ]
     # Floors that differ by a line would hide it.
     dotted = dotted[:1] if len(dotted) > 3 else dotted
-    if panel.log_y and _lie_far_below(dotted, solid):
-        lowest = min(y for line in dotted for y in line["y"] if y)
-        title = f"{title} ({floor}: {with_minus(short(lowest, 2))})"
+    # Digits are read from 0 to the floor.
+    level = "" if panel.in_digits else _far_level(dotted, solid, log=panel.log_y)
+    if level:
+        title = f"{title} ({style.floor}: {with_minus(level)})"
         dotted = []
     shown = [*solid, *dotted]
-    drawn = plot(title, panel.x_title, panel.y_title, shown, log=panel.log_y, log_x=panel.log_x)
-    return {"kind": "lines", "title": title, "figure": figure(drawn)}
+    view = plot(title, panel.x_title, panel.y_title, shown, log=panel.log_y, log_x=panel.log_x,
+                spread=style.spread)  # fmt: skip
+    return {"kind": "lines", "title": title, "figure": figure(view)}
 
 
-def _lie_far_below(floors: Sequence[dict[str, Any]], lines: Sequence[dict[str, Any]]) -> bool:
-    """Whether floors on a logarithmic axis would leave the lines a small part of it."""
-    known, ends = (
-        [math.log10(y) for line in some for y in line["y"] if y is not None and y > 0]
-        for some in (lines, floors)
+def _far_level(
+    floors: Sequence[dict[str, Any]], lines: Sequence[dict[str, Any]], *, log: bool
+) -> str:
+    """Where floors are that would leave the lines a small part of the axis; empty for others."""
+    known = [v for line in lines for key in ("y", "low", "high") for v in line.get(key, ())]
+    values = [v for line in floors for v in line["y"]]
+    (low, high), (lowest, highest) = (
+        [(math.log10(v) if log else v) for v in extent(some, log) or (1.0, 1.0)]
+        for some in (known, values)
     )
-    if not known or not ends:
-        return False
-    height = max(max(known) - min(known), 1.0)
-    return min(known) - max(ends) > MOST_BELOW * height
+    height = max(high - low, 1.0 if log else 0.0)
+    most = MOST_AWAY_LOG if log else MOST_AWAY
+    if not height or max(low - highest, lowest - high) <= most * height:
+        return ""
+    level = lowest if highest < low else highest
+    return short(10**level, 2) if log else linear(level)
 
 
 def _add_floor(floors: list[Floor], name: str, ys: dict[Any, float]) -> None:
@@ -178,15 +208,19 @@ def _bars(line: Line) -> dict[str, Any]:
     """The ends of a line's bars, where it has them at every point."""
     if line.above is None or line.below is None:
         return {}
-    low, high = [], []
+    low: list[float | None] = []
+    high: list[float | None] = []
     for y, above, below in zip(line.y, line.above, line.below, strict=True):
         known = all(finite_value(v) is not None for v in (y, above, below))
         low.append((y or 0.0) - (below or 0.0) if known else None)
         high.append((y or 0.0) + (above or 0.0) if known else None)
-    return {"low": low, "high": high}
+    if any(a != b for a, b in zip(low, high, strict=True)):
+        # Bars at many points are a band.
+        return {"low": low, "high": high, "band": line.dense}
+    return {}
 
 
-def _dots(panel: Panel, title: str, hues: Mapping[str, int], floor: str) -> View:
+def _dots(panel: Panel, title: str, style: _Style) -> View:
     """A dot plot with a line per category of the x axis."""
     categories: dict[str, list[Dot]] = {}
     for line in panel.lines:
@@ -201,13 +235,13 @@ def _dots(panel: Panel, title: str, hues: Mapping[str, int], floor: str) -> View
             dot = Dot(
                 value,
                 linear(value),
-                hues[line.group],
-                floor if line.floor else line.name,
+                style.hues[line.group],
+                style.floor if line.floor else line.name,
                 low=None if below is None else value - below,
                 high=None if above is None else value + above,
                 reference=line.floor,
             )
             label = f"{panel.x_title} {x}" if is_numeric([x]) else str(x)
             categories.setdefault("all" if x is None else label, []).append(dot)
-    drawn = dot_plot(title, panel.y_title, list(categories.items()), log=panel.log_y)
-    return {"kind": "dots", "title": title, "dots": drawn}
+    view = dot_plot(title, panel.y_title, list(categories.items()), log=panel.log_y)
+    return {"kind": "dots", "title": title, "dots": view}

@@ -44,10 +44,11 @@ def _plots_of(group: _Group, about: Descriptions) -> list[View]:
             known = [value for record in records if (value := size(record))]
             if known:
                 name, mean = suite_title(entry, about), group.mean(entry)
-                lines.append(_point(name, max(known), mean))
+                hue = about.hue(records[0].spec.model)
+                lines.append(_point(name, max(known), mean) | {"hue": hue})
         if len(lines) >= LEAST_MODELS:
             title = f"Score on {over} against {axis.partition(' ')[0]}, track {group.track}"
-            y = "mean, % of the way from chance to the reference"
+            y = "mean score, % from chance to reference"
             drawn.append(figure(plot(title, axis, y, lines, log=False, log_x=True)))
     return drawn
 

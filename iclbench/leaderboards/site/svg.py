@@ -5,6 +5,7 @@ Colors and dashes are classes of the style sheet.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from html import escape
@@ -12,15 +13,16 @@ from typing import NamedTuple
 
 from . import end_labels, point_labels
 from .magnitudes import can_show, extent
+from .marks import mark
 from .plots import Plot
-from .ticks import spaced, ticks
+from .ticks import CHARACTER, spaced, ticks
 
 TOP, BOTTOM = 12, 44
-#: Lines of at most so many points show each as a dot.
+#: Lines of at most so many points show each as a mark.
 MOST_DOTS = 12
-
-#: Of a line that a reader has to ask for.
-_OFF = ' class="off"'
+#: The parts of an axis beyond its values, so that none lies on the frame: those of a horizontal
+#: axis, and of others and those of single points.
+MARGIN_X, MARGIN = 0.02, 0.05
 
 #: Maps a value to a pixel.
 ToPixels = Callable[[float], float]
@@ -57,30 +59,29 @@ def draw(plot: Plot, narrow: bool = False, size: Size | None = None) -> str:
     """
     size = size or (NAMED if plot["wide"] and not narrow else PLAIN)
     has_names = size != PLAIN
-    x_ends = _ends([v for line in plot["lines"] for v in line["x"]], plot["x"]["log"])
+    values = [v for line in plot["lines"] for v in line["x"]]
     shown = [v for line in plot["lines"] for key in ("y", "low", "high") for v in line.get(key, ())]
-    y_ends = _ends(shown, plot["y"]["log"])
+    axes = (
+        _axis(plot["x"], values, MARGIN if plot["are_points"] else MARGIN_X),
+        _axis(plot["y"], shown, MARGIN),
+    )
     if plot["are_points"]:
-        # A dot on an axis would be hard to see.
-        x_ends, y_ends = (
-            _widened(e, plot[axis]["log"]) for e, axis in ((x_ends, "x"), (y_ends, "y"))
-        )
         size = size._replace(beyond=PLAIN.beyond)
-    x = to_pixels(x_ends, plot["x"]["log"], size.left, size.right)
-    y = to_pixels(y_ends, plot["y"]["log"], size.bottom, TOP)
+    x = to_pixels(axes[0].ends, plot["x"]["log"], size.left, size.right)
+    y = to_pixels(axes[1].ends, plot["y"]["log"], size.bottom, TOP)
     names = _names(plot, x, y, size) if has_names else {}
     lines = [
-        f'<g data-line="{i}"{"" if line["shown"] else _OFF}>'
-        f"{''.join(_line(line, plot, x, y))}{names.get(i, '')}</g>"
+        f'<g data-line="{i}">{"".join(_line(line, plot, x, y))}{names.get(i, "")}</g>'
         for i, line in enumerate(plot["lines"])
     ]
-    kind = ' class="narrow"' if narrow else ""
+    kinds = " ".join([*["narrow"] * narrow, *["many"] * plot["has_many_bands"]])
+    kind = f' class="{kinds}"' if kinds else ""
     # A screen reader looks for links in a group alone.
     role = "group" if any(line.get("page") for line in plot["lines"]) else "img"
     parts = [
         f'<svg{kind} viewBox="0 0 {size.width} {size.height}" role="{role}" '
         f'aria-label="{escape(plot["title"])}">',
-        *_axes(plot, (x_ends, y_ends), x, y, size),
+        *_axes(plot, axes, x, y, size),
         *(_linked(line, text) for line, text in zip(plot["lines"], lines, strict=True)),
         "</svg>",
     ]
@@ -104,7 +105,7 @@ def _names(plot: Plot, x: ToPixels, y: ToPixels, size: Size) -> dict[int, str]:
     placed = end_labels.label_heights(list(ends.values()), size.right, TOP, size.bottom - 4)
     return {
         i: f'<g class="{style_of(plot["lines"][i])}">'
-        f"{''.join(end_labels.label(plot['lines'][i]['name'], end, size.right, at))}</g>"
+        f"{''.join(end_labels.label(plot['lines'][i]['label'], end, size.right, at))}</g>"
         for (i, end), at in zip(ends.items(), placed, strict=True)
     }
 
@@ -112,7 +113,7 @@ def _names(plot: Plot, x: ToPixels, y: ToPixels, size: Size) -> dict[int, str]:
 def _names_beside_points(plot: Plot, x: ToPixels, y: ToPixels, size: Size) -> dict[int, str]:
     """The names of lines of one point each; that of a line of reference is above its end."""
     points = {i: (x(line["x"][-1]), y(line["y"][-1])) for i, line in enumerate(plot["lines"])}
-    names = [line["name"] for line in plot["lines"]]
+    names = [line["label"] for line in plot["lines"]]
     bars = [
         point_labels.Box(x(line["x"][0]) - 1, y(high), x(line["x"][0]) + 1, y(low))
         for line in plot["lines"]
@@ -135,19 +136,31 @@ def _names_beside_points(plot: Plot, x: ToPixels, y: ToPixels, size: Size) -> di
     }
 
 
+class Axis(NamedTuple):
+    """The values at the ends of an axis, and its ticks with their texts."""
+
+    ends: tuple[float, float]
+    ticks: list[tuple[float, str]]
+
+
+def _axis(described: Plot, values: list[float | None], margin: float) -> Axis:
+    """An axis of these values with a margin on both sides."""
+    log = described["log"]
+    data = _ends(values, log)
+    low, high = (math.log10(v) for v in data) if log else data
+    room = margin * (high - low)
+    ends = (10 ** (low - room), 10 ** (high + room)) if log else (low - room, high + room)
+    # An axis of integers ends at its values, which its ticks divide.
+    shown = data if described["integers"] and not log else ends
+    return Axis(ends, ticks(*shown, log, described["integers"]))
+
+
 def _ends(values: list[float | None], log: bool) -> tuple[float, float]:
     low, high = extent(values, log) or ((1.0, 10.0) if log else (0.0, 1.0))
     if log:
         return (low / 2, high * 2) if low == high else (low, high)
     room = max(0.5, abs(low) / 20)
     return (low - room, high + room) if low == high else (low, high)
-
-
-def _widened(ends: tuple[float, float], log: bool) -> tuple[float, float]:
-    """The ends with a margin of a twentieth on each side."""
-    low, high = (math.log10(v) for v in ends) if log else ends
-    margin = (high - low) / 20
-    return (10 ** (low - margin), 10 ** (high + margin)) if log else (low - margin, high + margin)
 
 
 def to_pixels(ends: tuple[float, float], log: bool, start: float, end: float) -> ToPixels:
@@ -162,21 +175,18 @@ def to_pixels(ends: tuple[float, float], log: bool, start: float, end: float) ->
 
 
 def _axes(
-    plot: Plot,
-    ends: tuple[tuple[float, float], tuple[float, float]],
-    x: ToPixels,
-    y: ToPixels,
-    size: Size,
+    plot: Plot, axes: tuple[Axis, Axis], x: ToPixels, y: ToPixels, size: Size
 ) -> Iterator[str]:
-    (x_ends, y_ends), left, right, bottom = ends, size.left, size.right, size.bottom
-    for tick, text in ticks(*y_ends, plot["y"]["log"], plot["y"]["integers"]):
+    left, right, bottom = size.left, size.right, size.bottom
+    for tick, text in axes[1].ticks:
         at = f"{y(tick):.1f}"
         yield f'<line class="grid" x1="{left}" y1="{at}" x2="{right}" y2="{at}"/>'
         yield f'<text x="{left - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{text}</text>'
-    labels = ticks(*x_ends, plot["x"]["log"], plot["x"]["integers"])
-    for tick, text in spaced(labels, x):
+    for tick, text in spaced(axes[0].ticks, x):
         yield f'<path class="axis" d="M{x(tick):.1f} {bottom}v4"/>'
-        yield f'<text x="{x(tick):.1f}" y="{bottom + 16}" text-anchor="middle">{text}</text>'
+        # The last text may be wider than the room beside the axis.
+        middle = min(x(tick), size.width - CHARACTER * len(text) / 2)
+        yield f'<text x="{middle:.1f}" y="{bottom + 16}" text-anchor="middle">{text}</text>'
     yield f'<path class="axis" d="M{left} {TOP}V{bottom}H{right}"/>'
     middle = (left + right) / 2
     title = escape(plot["x"]["title"])
@@ -209,12 +219,42 @@ def _line(line: Plot, plot: Plot, x: ToPixels, y: ToPixels) -> Iterator[str]:
     )
     if path:
         yield f'<path class="line {style}" d="{path}"><title>{escape(line["name"])}</title></path>'
-    if line.get("low"):
+    if line.get("band"):
+        yield from _band(line, plot, x, y)
+    elif line.get("low"):
         for a, low, high in zip(line["x"], line["low"], line["high"], strict=True):
             bounds_shown = all(can_show(v, plot["y"]["log"]) for v in (low, high))
             if bounds_shown and can_show(a, plot["x"]["log"]):
                 at = f"{x(a):.1f}"
                 yield f'<path class="bar {style}" d="M{at} {y(low):.1f}V{y(high):.1f}"/>'
     if len(line["x"]) <= MOST_DOTS and not line.get("reference"):
-        for a, b in (point for piece in pieces for point in piece):
-            yield f'<circle class="dot {style}" cx="{a:.1f}" cy="{b:.1f}" r="3"/>'
+        for piece in pieces:
+            yield from (mark(style, line["dash"], a, b) for a, b in piece)
+
+
+def _band(line: Plot, plot: Plot, x: ToPixels, y: ToPixels) -> Iterator[str]:
+    """The area between a line's bounds, in pieces where one is missing."""
+    points = zip(line["x"], line["low"], line["high"], strict=True)
+
+    def is_shown(point: tuple[float, float | None, float | None]) -> bool:
+        a, *bounds = point
+        return can_show(a, plot["x"]["log"]) and all(can_show(v, plot["y"]["log"]) for v in bounds)
+
+    for shown, piece in itertools.groupby(points, is_shown):
+        if shown:
+            known = list(piece)
+            there = [f"{x(a):.1f} {y(high):.1f}" for a, _, high in known]
+            back = [f"{x(a):.1f} {y(low):.1f}" for a, low, _ in reversed(known)]
+            yield f'<path class="band {style_of(line)}" d="M{"L".join([*there, *back])}Z"/>'
+
+
+def key(line: Plot) -> str:
+    """What stands for a line in a legend: its dashes, and the mark of its points."""
+    style = style_of(line)
+    is_reference = line.get("reference")
+    drawn = "" if len(line["x"]) == 1 and not is_reference else (
+        f'<path class="line {style}" d="M1 6H31"/>'
+    )  # fmt: skip
+    if len(line["x"]) <= MOST_DOTS and not is_reference:
+        drawn += mark(style, line["dash"], 16, 6)
+    return f'<svg class="key" width="32" height="12" aria-hidden="true">{drawn}</svg>'

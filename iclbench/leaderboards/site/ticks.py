@@ -24,10 +24,14 @@ def ticks(low: float, high: float, log: bool, integers: bool = False) -> list[tu
         step = max(1, math.ceil((last - first + 1) / 6))
         exponents = list(range(first, last + 1, step))
         if len(exponents) > 1:
-            return [(10.0**e, power(e)) for e in exponents]
+            plain = exponents[0] >= -3 and exponents[-1] <= 5
+            return [
+                (10.0**e, _plain(10.0**e) if plain or e in {0, 1} else _raised(e))
+                for e in exponents
+            ]
         if low > 0 and high / low > 10:
             round_values = (m * 10.0**e for e in (first - 1, last) for m in (1, 2, 5))
-            return [(v, _short(v)) for v in round_values if low <= v <= high]
+            return _with_texts([v for v in round_values if low <= v <= high])
     size = 10 ** math.floor(math.log10((high - low) / 5))
     step_size = next(m * size for m in (1, 2, 5, 10) if (high - low) / (m * size) <= 6)
     if integers:
@@ -37,7 +41,7 @@ def ticks(low: float, high: float, log: bool, integers: bool = False) -> list[tu
     start = math.ceil(low / step_size - 1e-9)
     count = math.floor(high / step_size + 1e-9) - start + 1
     values = [(start + i) * step_size for i in range(count)]
-    return [(v, _short(v)) for v in values if not log or v > 0]
+    return _with_texts([v for v in values if not log or v > 0])
 
 
 def spaced(
@@ -58,17 +62,28 @@ def _touch(
     return room < CHARACTER * (len(one[1]) + len(other[1])) / 2 + GAP
 
 
-def _short(value: float) -> str:
-    """A round value as an axis writes it: −0.5, 2,000, 2·10⁹."""
-    mantissa, _, exponent = with_minus(f"{value:,.6g}").partition("e")
-    if not exponent:
-        return mantissa
-    raised = power(int(exponent.replace("−", "-")))
-    return raised if mantissa == "1" else f"{mantissa}·{raised}"
+def _with_texts(values: Sequence[float]) -> list[tuple[float, str]]:
+    """Round values as an axis writes them, all in one way: −0.5, 2,000, or 0, 5·10⁸, 10⁹."""
+    sizes = [abs(v) for v in values if v != 0] or [1.0]
+    if max(sizes) < 1e6 and min(sizes) >= 1e-4:
+        return [(v, _plain(v)) for v in values]
+    return [(v, "0" if v == 0 else _scientific(v)) for v in values]
+
+
+def _plain(value: float) -> str:
+    return with_minus(f"{value:,.6g}")
+
+
+def _scientific(value: float) -> str:
+    mantissa, _, exponent = f"{value:.5e}".partition("e")
+    factor, raised = float(mantissa), _raised(int(exponent))
+    return raised if factor == 1 else with_minus(f"{factor:g}·{raised}")
+
+
+def _raised(exponent: int) -> str:
+    return f"10{str(exponent).translate(_SUPERSCRIPTS)}"
 
 
 def power(exponent: int) -> str:
-    """A power of ten as an axis writes it: 0.01, 1,000, 10⁻⁸."""
-    if abs(exponent) <= 3:
-        return f"{10.0**exponent:,g}"
-    return f"10{str(exponent).translate(_SUPERSCRIPTS)}"
+    """A power of ten as a text writes it: 0.01, 1,000, 10⁻⁸."""
+    return f"{10.0**exponent:,g}" if abs(exponent) <= 3 else _raised(exponent)
