@@ -279,7 +279,7 @@ def in_words(name: str) -> str:
 
 def undecided(tracks: Sequence[str]) -> str:
     """That no two rows of these tracks differ significantly; empty for none."""
-    names = ["rows without a track" if not track else f"track {track}" for track in tracks]
+    names = ["track open" if not track else f"track {track}" for track in tracks]
     return (
         f"In {' and '.join(names)}, no two rows differ significantly: their order is no result."
         if names

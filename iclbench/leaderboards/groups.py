@@ -17,7 +17,7 @@ from ..api.digits import digits
 from ..api.record import PluginReference, Record
 from ..api.results import FileReference
 from ..runs.code import stale_code
-from ..runs.heldout import HeldOut, read_held_out
+from ..runs.heldout import HeldOut, has_held_out, read_held_out
 from ..runs.statistics import GRADE, by_prompt
 from ..runs.store import read_values
 from . import held_out
@@ -30,13 +30,13 @@ from .ranking import (
     ranked_values,
     ranks,
 )
-from .representative import is_one_training, starts_from_given
+from .representative import has_chosen_seeds, is_one_training, starts_from_given
 from .row import Row, bounds_of, worst
 from .tunings import near_chance
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE, HELD_OUT = "one seed", "reference", "held out"
-GIVEN, ALONE = "given weights", "alone"
+GIVEN, CHOSEN, PENDING, ALONE = "given weights", "chosen seeds", "not held out", "alone"
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,8 @@ def _standings(
     shown = [measured[i].ranked if trained else measured[i].scored for i in group]
     ordered = [group[k] for k in best_first(shown, names, direction)]
     chance = _chance(records, measured)
-    reasons = {i: _unranked(records[i], measured[i].held_out) for i in ordered}
+    evaluates = any(one.held_out is not None for one in measured)
+    reasons = {i: _unranked(records[i], measured[i].held_out, evaluates) for i in ordered}
     ranked = [i for i in ordered if not reasons[i]]
     if len(ranked) == 1:
         # A rank of 1 would say that the row is better than others.
@@ -157,15 +158,23 @@ def _standings(
     return standings
 
 
-def _unranked(record: Record, evaluated: HeldOut | None) -> str:
-    """Why the row is not ranked; empty for one that is."""
+def _unranked(record: Record, evaluated: HeldOut | None, evaluates: bool) -> str:
+    """Why the row is not ranked; empty for one that is.
+
+    `evaluates`: whether this board's rows are evaluated on held-out prompts.
+    """
     if record.spec.origin != "trained":
         return REFERENCE
     if held_out.fails(record, evaluated):
         return HELD_OUT
     if starts_from_given(record):
         return GIVEN
-    return ONE_SEED if is_one_training(record) else ""
+    if is_one_training(record):
+        return ONE_SEED
+    if has_chosen_seeds(record):
+        return CHOSEN
+    is_pending = evaluates and evaluated is None and has_held_out(record)
+    return PENDING if is_pending else ""
 
 
 def _chance(records: Sequence[Record], measured: Sequence[Measured]) -> np.ndarray | None:

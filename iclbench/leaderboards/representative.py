@@ -23,12 +23,20 @@ def starts_from_given(record: Record) -> bool:
     return record.spec.origin == "trained" and record.spec.init is not None
 
 
+def has_chosen_seeds(record: Record) -> bool:
+    """Whether the seeds are others than 0, 1, 2, …: they may be the best of many."""
+    seeds = sorted(record.spec.seeds)
+    return record.spec.origin == "trained" and seeds != list(range(len(seeds)))
+
+
 def weakness(record: Record) -> int:
     """How weakly a record represents its model: 0 for weights that were not trained.
 
-    Also for several seeds from random weights; more for a single one, and most for given weights.
+    Also for several seeds from random weights; more for a single one or chosen ones, and most for
+    given weights.
     """
-    return 2 * starts_from_given(record) + is_one_training(record)
+    is_weak = is_one_training(record) or has_chosen_seeds(record)
+    return 2 * starts_from_given(record) + is_weak
 
 
 def _model_of(row: Row) -> Hashable:

@@ -15,6 +15,7 @@ from iclbench.leaderboards.formats import rank, seeds
 from iclbench.leaderboards.groups import Measured, _graded_for_all, by_training
 from iclbench.leaderboards.pages import task_page
 from iclbench.leaderboards.ranking import difference
+from iclbench.leaderboards.representative import weakness
 
 
 def test_trained_rows_come_first_and_the_others_have_no_rank(board):
@@ -174,7 +175,7 @@ def test_a_track_in_which_nothing_differs_says_so(board, monkeypatch):
     assert [str(row.rank) for row in alike.rows[:2]] == ["1–2", "1–2"]
     assert alike.undecided == [""]
     expected = formats.undecided([""])
-    assert expected.startswith("In rows without a track, no two rows differ significantly")
+    assert expected.startswith("In track open, no two rows differ significantly")
     assert expected in task_page("least-squares", [alike])
     assert board_table(alike).notes == (expected,)
 
@@ -182,3 +183,26 @@ def test_a_track_in_which_nothing_differs_says_so(board, monkeypatch):
 def test_the_track_with_the_most_training_comes_first():
     tracks = ["10m", "", "1m", "gpu-1h", "2h", "90s"]
     assert sorted(tracks, key=by_training) == ["gpu-1h", "2h", "10m", "90s", "1m", ""]
+
+
+def with_seeds(record, seeds):
+    spec = record.spec.model_copy(update={"seeds": seeds})
+    return record.model_copy(update={"spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("chosen", "unranked"), [((8, 12), "chosen seeds"), ((1, 2), "chosen seeds"), ((1, 0), "")]
+)
+def test_chosen_seeds_have_no_rank(board, chosen, unranked):
+    """They may be the best of many, and every other check holds."""
+    record = with_seeds(next(row.record for row in board.rows if row.is_trained), chosen)
+    assert groups._unranked(record, None, False) == unranked
+    assert weakness(record) == bool(unranked)
+
+
+def test_a_row_without_the_held_out_evaluation_that_others_have_has_no_rank(board):
+    record = next(row.record for row in board.rows if row.is_trained)
+    solver = next(row.record for row in board.rows if not row.is_trained)
+    assert groups._unranked(record, None, True) == "not held out"
+    assert groups._unranked(record, None, False) == ""
+    assert groups._unranked(solver, None, True) == "reference"
