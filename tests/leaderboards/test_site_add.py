@@ -96,7 +96,7 @@ def test_the_tables_of_a_model_are_sorted_by_their_headings(site):
             ".map((row) => Number(row.cells[1].dataset.v))"  # fmt: skip
         button = "document.querySelectorAll('details .results th button')[1].click()"
         browser.execute_script(button)
-        assert (up := browser.execute_script(scores)) == sorted(up)
+        assert (down := browser.execute_script(scores)) == sorted(down, reverse=True)
         browser.execute_script(button)
-        assert browser.execute_script(scores) == up[::-1]
-        assert len(set(up)) > 1
+        assert browser.execute_script(scores) == down[::-1]
+        assert len(set(down)) > 1
