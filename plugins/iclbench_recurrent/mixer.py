@@ -33,10 +33,13 @@ class RecurrentMixer(nn.Module):
     kernel = ""
     #: Whether training on a GPU uses the kernel.
     uses_kernel = False
+    #: The most positions for which `recurrent` is faster than `chunked` on a CPU.
+    short = 0
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, S, width) to (B, S, width)."""
-        return self.mix(x, None, self.chunked)[0]
+        is_short = x.device.type == "cpu" and x.shape[1] <= self.short
+        return self.mix(x, None, self.recurrent if is_short else self.chunked)[0]
 
     def extend(self, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
         """Map (B, t, width) to (B, t, width) at the positions that follow those in the cache."""

@@ -20,7 +20,8 @@ class RecurrentConfig(BackboneConfig):
     layers: int = Field(2, ge=1, description="number of layers")
     init_std: float = Field(
         1.0,
-        gt=0,
+        # Recipes set values that suit models with norms, such as 0.06.
+        ge=0.3,
         description="standard deviation of the initial weights of the embedding and the read-out",
     )
 

@@ -24,6 +24,7 @@ from ...api.tuning import (
     TuningCost,
     TuningDocument,
     best_trial,
+    own_or_best,
     tuning_evaluation_seed,
     tuning_seeds,
 )
@@ -38,7 +39,7 @@ from ...runs.store import RecordStore
 from ...runs.tuned import write_tuning
 from ..jobs import job_of, request_of, run_job
 from ..programs import make_executor
-from .space import Point, points_of, search_space
+from .space import Point, own_point, points_of, search_space
 from .trials import TRIALS
 
 #: The folder of the trials' records, in the output folder.
@@ -256,7 +257,9 @@ def _document(
     """The document; its date, device and cost are those of the trials, so it can be made again."""
     plan = planned.plan
     spec, request = plan.spec, plan.request
-    chosen = best_trial(tuple(trials), ranking(plan))
+    # Only a space that holds the recipe's own settings begins with them.
+    choose = own_or_best if own_point(planned.space, plan) else best_trial
+    chosen = choose(tuple(trials), ranking(plan))
     if chosen is None:
         reasons = [trial.failure for trial in trials if trial.failure]
         reason = reasons[0] if reasons else "their errors are not finite"
