@@ -20,8 +20,7 @@ class RecurrentConfig(BackboneConfig):
     layers: int = Field(2, ge=1, description="number of layers")
     init_std: float = Field(
         1.0,
-        # Recipes set values that suit models with norms, such as 0.06.
-        ge=0.3,
+        gt=0,
         description="standard deviation of the initial weights of the embedding and the read-out",
     )
 
@@ -31,6 +30,8 @@ class LSTM(BackboneArchitecture):
 
     name = "lstm"
     Config = RecurrentConfig
+    # Recipes set what suits models with norms, such as 0.06.
+    own_args = frozenset({"init_std"})
 
     def backbone(self, length: int, config: RecurrentConfig) -> nn.Module:
         """Return the layers, (B, S, width) → (B, S, width)."""
@@ -42,6 +43,8 @@ class GRU(BackboneArchitecture):
 
     name = "gru"
     Config = RecurrentConfig
+    # Recipes set what suits models with norms, such as 0.06.
+    own_args = frozenset({"init_std"})
 
     def backbone(self, length: int, config: RecurrentConfig) -> nn.Module:
         """Return the layers, (B, S, width) → (B, S, width)."""

@@ -209,3 +209,18 @@ def test_forget_gates_of_extreme_logits_have_gradients(layer):
     for tensor in (log_forget, keys, gradient):
         assert bool(tensor.isfinite().all())
     torch.testing.assert_close(log_forget.exp() + keys, torch.ones_like(keys))
+
+
+@pytest.mark.parametrize("name", ["mamba", "hgrn2", "gated-linear-attention"])
+def test_short_prompts_are_read_by_the_recurrence_on_a_cpu(name):
+    """It is faster there, and gives the same."""
+    mixer = mixer_of(name, {})
+    x = torch.randn(2, 9, WIDTH, dtype=torch.float64)
+    with torch.no_grad():
+        forms = (mixer.recurrent, mixer.chunked)
+        recurrent, chunked = (mixer.mix(x, None, form)[0] for form in forms)
+        assert mixer.short >= 9
+        assert torch.equal(mixer(x), recurrent)
+        mixer.short = 8
+        assert torch.equal(mixer(x), chunked)
+    assert_close(recurrent, chunked)
