@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...api.budget import Budget
 from ...api.errors import PLUGIN_FAILURES, RecordError, RunError, reason_of
 from ...api.executor import Executor, JobListener
 from ...api.record import Record
@@ -40,7 +39,7 @@ from ...runs.tuned import write_tuning
 from ..jobs import job_of, request_of, run_job
 from ..programs import make_executor
 from .space import Point, own_point, points_of, search_space
-from .trials import TRIALS
+from .trials import TRIALS, trial_budget
 
 #: The folder of the trials' records, in the output folder.
 TRIALS_FOLDER = "tuning"
@@ -167,12 +166,6 @@ def executor_of(search: SearchSettings, settings: Settings) -> tuple[Executor, i
     workers = search.workers or executor.workers
     require_devices(settings.device, workers, remote=executor.remote)
     return executor, workers
-
-
-def trial_budget(budget: str) -> str:
-    """The budget of a trial: a tenth, at least a second."""
-    whole = Budget.parse(budget)
-    return str(whole._replace(seconds=max(1, round(SHARE * whole.seconds))))
 
 
 def _request(plan: Plan, point: Point, seeds: int) -> RunSpec:
