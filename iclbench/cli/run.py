@@ -205,12 +205,14 @@ def _continuation(resume: bool, force: bool) -> str:
 def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[Plan]:
     """All plans, so that a bad request is refused before any time is spent."""
     from ..api.config import parse_config
+    from ..api.errors import UnsupportedError
     from ..api.spec import RunSpec
     from ..runs.plan import resolve
 
     if not models or not tasks:
         raise UsageError("--model and --task need at least one name; or give --suite")
     plans: dict[str, Plan] = {}
+    impossible: list[str] = []
     for task in tasks:
         for model in models:
             request = {
@@ -220,8 +222,14 @@ def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[
                 "model_args": scoped(spec.get("model_args", {}), model, models, "--model-args"),
                 "task_args": scoped(spec.get("task_args", {}), task, tasks, "--task-args"),
             }
-            plan = resolve(parse_config(RunSpec, request, "run"))
-            plans.setdefault(plan.spec.id, plan)
+            try:
+                plan = resolve(parse_config(RunSpec, request, "run"))
+            except UnsupportedError as error:
+                impossible.append(str(error))
+            else:
+                plans.setdefault(plan.spec.id, plan)
+    if impossible:
+        raise UsageError("; ".join(impossible))
     return list(plans.values())
 
 

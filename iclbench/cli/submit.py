@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,10 @@ from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..console import report
 from .common import Device, Strict, Trust, record_paths, sound_host
 from .paths import Records, usable_path
+
+if TYPE_CHECKING:
+    from ..leaderboards.submission import Submission
+    from ..runs.store import RecordStore
 
 
 def submit(
@@ -44,9 +48,8 @@ def submit(
     A refused record does not stop the others. Exits with 2 if any record is refused.
     """
     sound_host(strict)
-    from ..files import RECORDS, nearest_existing, require_writable
-    from ..leaderboards.submission import add_held_out, examine_all, is_settled, publish, summary
-    from ..runs.heldout import draw_salt, held_out_path
+    from ..files import RECORDS, nearest_existing
+    from ..leaderboards.submission import examine_all, is_settled, summary
     from ..runs.store import RecordStore
 
     paths = record_paths(records)
@@ -65,16 +68,27 @@ def submit(
     for reason in [] if sys.stdout.isatty() else refused:
         report(f"error: {reason}")
     if accepted and not check:
-        require_writable(store.folder)
-        for submission in accepted:
-            try:
-                target = publish(submission, store)
-                state = "copied to" if submission.new else "already published:"
-                print(f"{state} {target}", file=sys.stderr)
-                if held_out and add_held_out(submission, target, draw_salt()) is not None:
-                    print(f"held out: {held_out_path(target)}", file=sys.stderr)
-            except PLUGIN_FAILURES as error:
-                refused.append(f"{submission.path}: {reason_of(error)}")
-                report(f"error: {refused[-1]}")
+        refused += _publish(accepted, store, held_out)
     if refused:
         raise typer.Exit(2)
+
+
+def _publish(accepted: list[Submission], store: RecordStore, held_out: bool) -> list[str]:
+    """Copy the accepted records; returns the reasons why some could not be copied."""
+    from ..files import require_writable
+    from ..leaderboards.submission import add_held_out, publish
+    from ..runs.heldout import draw_salt, held_out_path
+
+    require_writable(store.folder)
+    failures: list[str] = []
+    for submission in accepted:
+        try:
+            target = publish(submission, store)
+            state = "copied to" if submission.new else "already published:"
+            print(f"{state} {target}", file=sys.stderr)
+            if held_out and add_held_out(submission, target, draw_salt()) is not None:
+                print(f"held out: {held_out_path(target)}", file=sys.stderr)
+        except PLUGIN_FAILURES as error:
+            failures.append(f"{submission.path}: {reason_of(error)}")
+            report(f"error: {failures[-1]}")
+    return failures

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     """The paired differences a − b of every metric that two records share, one line each.
 
-    The columns are `statistic` (mean digits for an error, else the mean), `a`, `b`, `difference`
-    with the 95% interval `low` … `high` over seeds and prompts, the two-sided `p`, and `better`: a
-    or b where the difference is significant, in errors and in the metric that ranks; of others it
-    is not known which direction is better. Where nothing follows, since values are not finite or
-    seeds too few, `low`, `high` and `p` are NaN. A single trained seed is taken as it is: its
-    difference holds for that seed, and says nothing of which model is better. In the metric that
-    ranks, digits within one of the attainable error count as that, as on boards. Grades of two
-    graders have no line.
+    The columns are `statistic` (for the metric that ranks, what boards rank by; else mean digits
+    for an error and the mean for any other metric), `a`, `b`, `difference` with the 95% interval
+    `low` … `high` over seeds and prompts, the two-sided `p`, and `better`: a or b where the
+    difference is significant, in errors and in the metric that ranks; of others it is not known
+    which direction is better. Where nothing follows, since values are not finite or seeds too few,
+    `low`, `high` and `p` are NaN. A single trained seed is taken as it is: its difference holds for
+    that seed, and says nothing of which model is better. In the metric that ranks, digits within
+    one of the attainable error count as that, as on boards. Grades of two graders have no line.
 
     Raises UsageError unless both were evaluated on the same prompts, targets and dtype.
     """
@@ -58,13 +58,15 @@ def _task(record: Record) -> str:
 
 
 def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
-    is_error = first.metrics[name].digits is not None
-    values = [_values(record, name) for record in (first, second)]
+    in_digits = first.metrics[name].digits is not None
+    if name == first.ranking.metric:
+        in_digits = first.ranking.has_digits
+    values = [_values(record, name, in_digits) for record in (first, second)]
     if name.startswith(GRADE):
         graded = graded_in_all(values)
         values = [part[:, graded] for part in values]
     # Where more is better, the sign of the difference says which record is.
-    more = is_error or (name == first.ranking.metric and first.ranking.better == "higher")
+    more = in_digits or (name == first.ranking.metric and first.ranking.better == "higher")
     paired = difference(*values)
     better = ""
     one_seed = any(r.spec.origin == "trained" and len(r.seeds) == 1 for r in (first, second))
@@ -72,7 +74,7 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
         better = "a" if (paired.mean > 0) == more else "b"
     return {
         "metric": name,
-        "statistic": "mean digits" if is_error else "mean",
+        "statistic": "mean digits" if in_digits else "mean",
         "a": float(values[0].mean()),
         "b": float(values[1].mean()),
         "difference": paired.mean,
@@ -83,11 +85,11 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
     }
 
 
-def _values(record: Record, name: str) -> np.ndarray:
+def _values(record: Record, name: str, in_digits: bool) -> np.ndarray:
     """What is compared: (seeds, prompts) values, or the digits of an error."""
     measured = by_prompt(read_values(record.path, {name: record.main.values[name]})[name])
     kind = record.metrics[name].digits
-    if kind is None:
+    if kind is None or not in_digits:
         return measured
     reached = digits(measured, kind.error)
     floor = record.main.floor

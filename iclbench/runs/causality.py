@@ -45,7 +45,7 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
         # From large to small: a leak shows best with large parameters, unless they overflow.
         for scale in (None, *SCALES) if any(True for _ in module.parameters()) else (None,):
             if scale is not None:
-                _draw_parameters(module, scale)
+                draw_parameters(module, scale)
             for probe in probes:
                 for position, (change, size) in enumerate(probe(module, task, batch.prompt)):
                     if not math.isfinite(size) or not math.isfinite(change):
@@ -58,7 +58,8 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
     return None
 
 
-def _draw_parameters(module: nn.Module, scale: float) -> None:
+def draw_parameters(module: nn.Module, scale: float) -> None:
+    """Replace the parameters of a float64 module by normal numbers of that standard deviation."""
     generator = torch_generator("cpu", "causality, parameters")
     for parameter in module.parameters():
         # Also zero parameters, such as biases, behind which a leak could hide.
@@ -72,8 +73,8 @@ def require_causal(module: nn.Module, task: Task[Any]) -> None:
     position = reads_ahead(module, task)
     if position is not None:
         raise UsageError(
-            f"the model can't do {task.name}: its output at {position} changes with later inputs, "
-            "so it would read the answers"
+            f"the model can't do {task.name}: its output at position {position} changes with later "
+            "inputs, so it would read the answers; a mixer must obey `causal`"
         )
 
 

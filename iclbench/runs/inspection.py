@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ..api.errors import PLUGIN_FAILURES
 from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.task import Task, training_batch
+from .causality import SCALES, draw_parameters
 from .state_size import state_sizes
 
 #: Prompts that a model is shown.
 PROMPTS = 6
 #: Largest difference between a prompt's prediction alone and in a batch: rounding in float32.
 RELATIVE, ABSOLUTE = 1e-3, 1e-4
+#: The same in float64, relative to the largest prediction.
+HIDDEN = 1e-6
+DEPENDS = "a prompt's prediction depends on the other prompts of its batch"
 
 
 def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) -> str | None:
@@ -40,7 +47,11 @@ def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) ->
         problem = _form(prediction, expected_shape(task, batch), dtype)
         if problem is not None or not initial:
             return problem
-        problem = _finiteness(prediction) or _dependence(module, batch, prediction)
+        problem = (
+            _finiteness(prediction)
+            or _dependence(module, batch, prediction)
+            or _hidden_dependence(module, task)
+        )
     return problem or _state(module, task)
 
 
@@ -76,12 +87,34 @@ def _dependence(module: nn.Module, batch: Batch, prediction: Tensor) -> str | No
             "two evaluations of one prompt differ: in evaluation mode it draws random numbers or "
             "changes its own state"
         )
-    single = torch.cat(
-        [module(map_tensors(lambda t, i=i: t[i : i + 1], batch.prompt)) for i in range(PROMPTS)]
-    )
-    if not torch.allclose(single, prediction, rtol=RELATIVE, atol=ABSOLUTE):
-        return "a prompt's prediction depends on the other prompts of its batch"
+    single = _one_by_one(module, batch)
+    return None if torch.allclose(single, prediction, rtol=RELATIVE, atol=ABSOLUTE) else DEPENDS
+
+
+def _hidden_dependence(module: nn.Module, task: Task[Any]) -> str | None:
+    """As `_dependence`, of a float64 copy with random parameters.
+
+    What is multiplied by a parameter that begins with 0 shows only there.
+    """
+    module = copy.deepcopy(module).double()
+    batch = training_batch(task, PROMPTS, torch_generator("cpu", "inspection"), torch.float64)
+    for scale in SCALES if any(True for _ in module.parameters()) else ():
+        draw_parameters(module, scale)
+        try:
+            together, single = module(batch.prompt), _one_by_one(module, batch)
+        except PLUGIN_FAILURES:  # it can't compute in float64
+            return None
+        size = float(together.abs().max())
+        # Parameters that are too large for finite predictions tell nothing.
+        if math.isfinite(size) and float((single - together).abs().max()) > HIDDEN * size:
+            return DEPENDS
     return None
+
+
+def _one_by_one(module: nn.Module, batch: Batch) -> Tensor:
+    count = len(batch.target)
+    prompts = [map_tensors(lambda t, i=i: t[i : i + 1], batch.prompt) for i in range(count)]
+    return torch.cat([module(prompt) for prompt in prompts])
 
 
 def _state(module: nn.Module, task: Task[Any]) -> str | None:

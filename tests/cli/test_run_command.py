@@ -249,3 +249,12 @@ def test_weights_are_those_that_a_record_names(cli, tmp_path):
     refused = cli(*run, "--weights", solved, "--out", tmp_path / "refused")
     assert refused.code == 2
     assert refused.err.strip().endswith("is the record of a solver model without weights")
+
+
+def test_all_impossible_pairs_are_named_at_once(cli, tmp_path):
+    outcome = cli("run", "--model", "ridge,zero,lookup", "--task", "mqar,least-squares",
+                  "--eval-prompts", "16", "--out", tmp_path)  # fmt: skip
+    assert outcome.code == 2
+    assert "ridge can't do mqar" in outcome.err
+    assert "lookup can't do least-squares" in outcome.err
+    assert not list(tmp_path.rglob("*.json"))

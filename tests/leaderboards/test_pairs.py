@@ -67,6 +67,17 @@ def test_the_higher_accuracy_is_better_where_it_ranks(tmp_path):
     assert (line.difference > 0, line.better) == (True, "a")
 
 
+def test_rows_are_compared_by_what_their_board_ranks_by(tmp_path):
+    """A task with a Bayes floor ranks by the mean, in which few bad draws count most."""
+    args = {"task": "ridge", "task_args": {"noise": 0.5}, "eval_prompts": 64, "out": tmp_path}
+    pair = [run(model=model, **args) for model in ("averaging", "zero")]
+    (board,) = leaderboard(tmp_path)
+    scores = {row.record.spec.model: row.score for row in board.rows}
+    line = compare(*pair).loc[board.ranking.metric]
+    assert line.statistic == board.ranking.statistic.replace("_", " ")
+    assert [line.a, line.b] == pytest.approx([scores["averaging"], scores["zero"]])
+
+
 def test_digits_within_one_of_the_attainable_count_as_that(folder):
     (board,) = leaderboard(folder)
     solver = next(row for row in board.rows if not row.is_trained)

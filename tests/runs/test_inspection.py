@@ -53,6 +53,34 @@ def test_a_sound_model_has_no_problem():
     assert find_problem(Model(lambda y: y), TASK) is None
 
 
+class Hidden(Model):
+    """Depends on its batch only once a parameter that begins with 0 has been trained."""
+
+    def __init__(self):
+        super().__init__(lambda y: y)
+        self.gate = nn.Parameter(torch.zeros(()))
+
+    def forward(self, prompt):
+        y = super().forward(prompt)
+        return y + self.gate * (y - y.mean(dim=0))
+
+
+class InFloat32(Model):
+    def forward(self, prompt):
+        return super().forward(prompt) @ torch.ones(1, 1)
+
+
+def test_a_dependence_behind_a_parameter_that_begins_with_0_is_found():
+    assert (
+        find_problem(Hidden(), TASK)
+        == "a prompt's prediction depends on the other prompts of its batch"
+    )
+
+
+def test_a_model_that_cannot_compute_in_float64_is_tested_as_it_is():
+    assert find_problem(InFloat32(lambda y: y), TASK) is None
+
+
 class Stating(Model):
     def __init__(self, sizes):
         super().__init__(lambda y: y)
