@@ -52,9 +52,17 @@ class Architecture(ABC):
     #: Values of arguments in Config that tuning chooses from; empty: the usual depths and widths.
     search_args: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 
+    #: Names in Config that recipes leave as they are: they mean something else here than elsewhere.
+    own_args: ClassVar[frozenset[str]] = frozenset()
+
     @abstractmethod
     def supports(self, signature: Signature, config: Any) -> str | None:
         """Return None, or why this architecture can't answer the signature."""
+
+    @classmethod
+    def of_recipe(cls, model_args: Mapping[str, Any]) -> dict[str, Any]:
+        """A recipe's arguments without those that the model keeps to itself."""
+        return {name: value for name, value in model_args.items() if name not in cls.own_args}
 
     def uses(self, config: Any) -> tuple[str, ...]:
         """Return the names of other registered models whose code this one runs.

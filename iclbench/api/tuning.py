@@ -15,6 +15,8 @@ from .spec import canonical_json, digest_of
 
 #: A trial trains for this share of the budget, or of the steps.
 SHARE = 0.1
+#: Scores that differ by so many digits, or this share of a mean, differ by noise in short trials.
+NEGLIGIBLE = 0.05
 
 
 def _list_like(example: str) -> BeforeValidator:
@@ -132,7 +134,11 @@ class TuningDocument(Config):
     search_seed: int
     space: SearchSpace
     trials: tuple[Trial, ...] = Field(min_length=1)
-    chosen: int = Field(ge=0, description="index of the best trial")
+    chosen: int = Field(
+        ge=0,
+        description="index of the best trial, or 0, the recipe's own settings, where the best is "
+        "hardly better",
+    )
     cost: TuningCost
     device: str
     versions: dict[str, str]
@@ -140,7 +146,8 @@ class TuningDocument(Config):
 
     @model_validator(mode="after")
     def _chosen_is_the_best(self) -> TuningDocument:
-        if self.chosen != best_trial(self.trials, self.ranking):
+        best = best_trial(self.trials, self.ranking)
+        if self.chosen != best and self.chosen != own_or_best(self.trials, self.ranking):
             raise ValueError("the chosen trial is not the best")
         for trial in self.trials:
             if trial.score is not None and (trial.run is None or trial.steps is None):
@@ -159,6 +166,24 @@ def best_trial(trials: tuple[Trial, ...], ranking: Ranking) -> int | None:
     """The index of the best score, the first of equals; None if there is none."""
     scores = [(ranking.goodness(t.score), -i) for i, t in enumerate(trials) if t.score is not None]
     return -max(scores)[1] if scores else None
+
+
+def own_or_best(trials: tuple[Trial, ...], ranking: Ranking) -> int | None:
+    """The index of the best trial if it is clearly better than the first, else 0.
+
+    The first has the recipe's own settings. If no trial of a short search has learned anything,
+    noise would choose settings that may fail for good.
+    """
+    best = best_trial(trials, ranking)
+    if best is None or trials[0].score is None:
+        return best
+    own, reached = ranking.goodness(trials[0].score), ranking.goodness(trials[best].score)
+    return best if reached - own > negligible_gain(ranking, own) else 0
+
+
+def negligible_gain(ranking: Ranking, score: float) -> float:
+    """The difference from a score, in its units, that short trials can't tell from noise."""
+    return NEGLIGIBLE * (1.0 if ranking.has_digits else abs(score))
 
 
 def sealed_tuning(document: TuningDocument) -> Tuning:

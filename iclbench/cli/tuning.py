@@ -80,7 +80,7 @@ class Preparation:
             return None
         from ..api.budget import Budget
         from ..runs.suites import in_words, summed
-        from ..sweeps.tuning.search import trial_budget
+        from ..sweeps.tuning.trials import trial_budget
 
         budgets = [plan.spec.budget for plan in trained if plan.spec.budget is not None]
         costs = [Budget.parse(trial_budget(budget)).times(self.trials) for budget in budgets]

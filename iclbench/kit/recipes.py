@@ -27,7 +27,9 @@ def check_recipe_args(architecture: type[Architecture], of: str = "") -> str:
     config, tried = small_config(architecture), 0
     left_out: dict[str, None] = {}
     for label, recipe in _recipes(architecture, config, of):
-        taken, refused = split_by_use(recipe.model_args, architecture.Config, {})
+        taken, refused = split_by_use(
+            architecture.of_recipe(recipe.model_args), architecture.Config, {}
+        )
         reason = refusal(architecture.Config, taken)
         shown = ", ".join(f"{name}={value!r}" for name, value in taken.items())
         name = architecture.Config.__name__

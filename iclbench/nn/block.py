@@ -103,7 +103,9 @@ def new_norm(config: SequenceConfig) -> nn.Module:
 
 
 def initialize(module: nn.Module, std: float) -> None:
-    """Initialize as GPT-2 does: weights of linear layers and tables from N(0, std²), biases 0.
+    """Initialize like GPT-2: weights of linear layers and tables from N(0, std²), biases 0.
+
+    Unlike GPT-2, it does not divide the outputs of residual branches by √(2 · layers).
 
     The model does this for its embedding, MLPs and read-out. A mixer initializes itself, with this
     function or otherwise.

@@ -22,7 +22,7 @@ from .limits import Limits
 FLOOR_PROMPTS = 4096
 
 #: Exact floors of evaluation sets by the digest of their prompts: the runs of a process share them.
-_exact_floors: dict[str, list[dict[str, Tensor]]] = {}
+_exact_floors: dict[tuple[type, str], list[dict[str, Tensor]]] = {}
 #: The number of evaluation sets whose floors are kept.
 KEPT = 16
 
@@ -96,7 +96,8 @@ def _floors(
     """The task's floor on each batch; an exact one is kept for other runs of this process."""
     if task.floor_kind != "exact":
         return [_on_cpu(task.floor(batch, context)) for batch in batches]
-    key = _digest(task, batches)
+    # The class itself: one that is corrected in a notebook has the same name.
+    key = type(task), _digest(task, batches)
     if key not in _exact_floors:
         values = [_on_cpu(task.floor(batch, context)) for batch in batches]
         while len(_exact_floors) >= KEPT:

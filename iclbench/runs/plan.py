@@ -247,7 +247,7 @@ def _model_config(
         if name in formula and value != formula[name]:
             raise UsageError(f"{name}={value}: the construction has {name}={formula[name]}")
     explicit = {**given.model_args, **request.model_args}
-    from_recipe = recipe.model_args if origin == "trained" else {}
+    from_recipe = architecture.of_recipe(recipe.model_args) if origin == "trained" else {}
     taken, refused = split_by_use(from_recipe, architecture.Config, explicit)
     config = parse_config(architecture.Config, {**taken, **explicit}, f"model {request.model}")
     require_small_arguments(config, f"model {request.model}")

@@ -81,12 +81,12 @@ def deferred() -> Iterator[Callable[[], int | None]]:
     The function that the block gets returns the number of the signal, or None.
     """
     with interruptible():
-        deferring = _in_main_thread()
-        _process.deferring |= deferring
+        before = _process.deferring
+        _process.deferring |= _in_main_thread()
         try:
             yield lambda: _process.received
         finally:
-            _process.deferring &= not deferring
+            _process.deferring = before
 
 
 def _in_main_thread() -> bool:

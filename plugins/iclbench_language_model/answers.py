@@ -33,9 +33,11 @@ class AnswerFile:
         """Keep an answer."""
         self._answers[question] = answer
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # One write of one line, so that lines of two processes don't mix.
+        line = json.dumps({"question": question, "answer": answer})
+        # One write of one line, so that lines of two processes don't mix. It begins with a new one,
+        # since a process that was killed may have left a line without an end.
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"question": question, "answer": answer}) + "\n")
+            file.write(f"\n{line}\n")
 
     def _take(self, line: str) -> None:
         try:

@@ -47,6 +47,8 @@ class DecayingAttention(RecurrentMixer):
 class GatedLinearAttention(DecayingAttention):
     """Decays σ(x W₁ W₂ + b)^(1/16) of every key, and a swish gate (Yang et al. 2023)."""
 
+    short = 64
+
     def __init__(
         self, width: int, heads: int, key_width: int, value_width: int, init_std: float
     ) -> None:
@@ -97,6 +99,8 @@ class HGRN2(DecayingAttention):
     `bounds` (layers, width) is one parameter of all layers: γ of layer l is the sum of rows 1 … l
     of its softmax over the layers, so that it grows with depth from 0. The first layer has none.
     """
+
+    short = 64
 
     def __init__(self, width: int, heads: int, init_std: float) -> None:
         super().__init__(width, heads, width, width, init_std)

@@ -33,6 +33,8 @@ class RecurrentMixer(nn.Module):
     kernel = ""
     #: Whether training on a GPU uses the kernel.
     uses_kernel = False
+    #: The most positions for which `recurrent` is faster than `chunked` on a CPU.
+    short = 0
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, S, width) to (B, S, width)."""
@@ -43,12 +45,15 @@ class RecurrentMixer(nn.Module):
         return self.mix(x, cache, self.recurrent if x.shape[1] == 1 else self.chunked)
 
     def for_training(self, context: TrainingContext) -> nn.Module | None:
-        """See `iclbench.TrainsFaster`: the kernel, if it is asked for and the context allows it."""
-        if not self.uses_kernel:
-            return None
-        from .kernels import kernel_mixer
+        """See `iclbench.TrainsFaster`: the recurrence on a CPU, or the kernel on a GPU."""
+        if self.uses_kernel:
+            from .kernels import kernel_mixer
 
-        return kernel_mixer(self, context)
+            return kernel_mixer(self, context)
+        is_short = context.length is not None and context.length <= self.short
+        if not is_short or context.device.type != "cpu" or context.replicas == "leading":
+            return None
+        return RecurrentForm(self, context.positions)
 
     def mix(self, x: Tensor, cache: Any, form: Form) -> tuple[Tensor, Any]:
         """Map (B, t, width) and a cache, None at first, to (B, t, width) and the next cache."""
@@ -57,6 +62,19 @@ class RecurrentMixer(nn.Module):
     def state_sizes(self, length: int) -> tuple[int, ...]:
         """See `iclbench.StatesSize`; it is the same for all lengths."""
         raise NotImplementedError
+
+
+class RecurrentForm(nn.Module):
+    """A mixer that computes one position after the other, for training on short sequences."""
+
+    def __init__(self, mixer: RecurrentMixer, positions: slice | None) -> None:
+        super().__init__()
+        self.mixer, self.positions = mixer, positions
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, S, width) to (B, S, width), or to the positions that are asked for."""
+        y = self.mixer.mix(x, None, self.mixer.recurrent)[0]
+        return y if self.positions is None else y[:, self.positions]
 
 
 class ShortConvolution(nn.Module):

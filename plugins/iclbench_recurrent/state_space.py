@@ -32,6 +32,7 @@ class Mamba(RecurrentMixer):
 
     recurrent = staticmethod(selective.recurrent)
     chunked = staticmethod(selective.parallel)
+    short = 256
 
     def __init__(self, width: int, inner: int, states: int, init_std: float) -> None:
         super().__init__()

@@ -30,6 +30,8 @@ class LSTM(BackboneArchitecture):
 
     name = "lstm"
     Config = RecurrentConfig
+    # Recipes set what suits models with norms, such as 0.06.
+    own_args = frozenset({"init_std"})
 
     def backbone(self, length: int, config: RecurrentConfig) -> nn.Module:
         """Return the layers, (B, S, width) → (B, S, width)."""
@@ -41,6 +43,8 @@ class GRU(BackboneArchitecture):
 
     name = "gru"
     Config = RecurrentConfig
+    # Recipes set what suits models with norms, such as 0.06.
+    own_args = frozenset({"init_std"})
 
     def backbone(self, length: int, config: RecurrentConfig) -> nn.Module:
         """Return the layers, (B, S, width) → (B, S, width)."""

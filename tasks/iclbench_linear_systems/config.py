@@ -13,6 +13,10 @@ from .spectra import Spectrum
 Sizes = tuple[Annotated[int, Field(ge=2)], ...]
 
 
+#: More sizes than a run can train with; a range is text, and may be enormous.
+MOST_SIZES = 1000
+
+
 def parse_sizes(value: Any) -> Any:
     """9, "2-9", "2,4,8" or a list as a tuple of sizes; other values unchanged."""
     # True is an int in Python; left as it is, pydantic rejects it.
@@ -31,6 +35,8 @@ def parse_sizes(value: Any) -> Any:
             raise ValueError(f"{value!r} is not a size, a list or a range such as 2-9") from None
         if not sizes:
             raise ValueError(f"{part!r} is an empty range")
+        if len(parsed) + len(sizes) > MOST_SIZES:
+            raise ValueError(f"{part!r}: at most {MOST_SIZES:,} sizes")
         parsed += sizes
     return tuple(parsed)
 

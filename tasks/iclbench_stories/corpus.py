@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,13 +125,18 @@ class _Packing:
         keys = self._keys()
         held = self._held_out(keys)
         vocabulary = self.given or trained_vocabulary(self._training_texts(held), self.size)
-        temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-        temporary.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(".tmp", f".{folder.name}.", folder.parent))
         try:
             self._encode(temporary, vocabulary, held, len(keys))
-            if folder.exists():
-                shutil.rmtree(folder)
-            temporary.rename(folder)
+            if folder.exists() and not (folder / "about.json").is_file():
+                shutil.rmtree(folder)  # somebody has removed a part of it
+            try:
+                temporary.rename(folder)
+            except OSError:
+                # Another process may have been faster; its files are the same.
+                if not (folder / "about.json").is_file():
+                    raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         kept, dropped = len(keys), sum(self.counts.values())

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from tiny import MODEL, TASK, TINY
 
+from iclbench import UsageError
+from iclbench.runs import run as runs
+
 BAD = {
     "unknown model": (("--model", "transfomer", *TASK), "did you mean 'transformer'"),
     "unknown task": ((*MODEL, "--task", "least-sqares"), "did you mean 'least-squares'"),
@@ -124,3 +127,15 @@ def test_a_file_in_the_place_of_the_leaderboards_is_told_before_anything_is_meas
     outcome = cli("submit", tmp_path / "out", "--to", taken)
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err == f"iclbench: error: {taken} is a file: records can't be copied into it\n"
+
+
+def test_records_in_a_folder_that_cannot_be_written_are_shown(cli, tmp_path, monkeypatch):
+    words = ("run", "--model", "zero", *TASK, "--out", tmp_path / "archive")
+    assert cli(*words).code == 0
+
+    def refuse(folder):
+        raise UsageError(f"the output folder {folder} can't be written")
+
+    monkeypatch.setattr(runs, "require_writable", refuse)
+    assert cli(*words).code == 0
+    assert cli(*words, "--force").code == 2

@@ -135,3 +135,12 @@ def test_progress_says_how_many_answers_there_are(completions, monkeypatch, caps
     monkeypatch.setattr(language_model, "SECONDS", 0.0)
     list(LanguageModel().ask(["a", "b"], completions.config, CPU))
     assert "2 of 2 answers" in capsys.readouterr().err
+
+
+def test_an_answer_that_follows_a_cut_off_line_is_kept(completions):
+    """A process that is killed leaves a line without its end."""
+    answers = AnswerFile("any")
+    answers.put("a", "1")
+    answers.path.write_text(answers.path.read_text()[:-9])
+    answers.put("b", "2")
+    assert [AnswerFile("any").get(question) for question in "ab"] == [None, "2"]

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from recurrent_references import REFERENCES
 
-from iclbench import Architecture, Signature, Text, UsageError, generate, host
+from iclbench import (
+    Architecture,
+    Signature,
+    Text,
+    TrainingContext,
+    UsageError,
+    generate,
+    host,
+)
 from iclbench.api.config import parse_config
 from iclbench.api.prompts import Sequence
 from iclbench.nn.generation import Recompute, Sampling, SequenceDecoder, decoder_of
@@ -209,3 +218,21 @@ def test_forget_gates_of_extreme_logits_have_gradients(layer):
     for tensor in (log_forget, keys, gradient):
         assert bool(tensor.isfinite().all())
     torch.testing.assert_close(log_forget.exp() + keys, torch.ones_like(keys))
+
+
+@pytest.mark.parametrize("name", ["mamba", "hgrn2", "gated-linear-attention"])
+@pytest.mark.parametrize("positions", [None, slice(1, None, 2)])
+def test_training_on_short_prompts_uses_the_recurrence_on_a_cpu(name, positions):
+    """It is faster there, and gives the same."""
+    mixer = mixer_of(name, {})
+    context = TrainingContext(
+        torch.device("cpu"), torch.float64, 2, replicas="vmapped", length=9, positions=positions
+    )
+    form = mixer.for_training(context)
+    x = torch.randn(2, 9, WIDTH, dtype=torch.float64)
+    with torch.no_grad():
+        expected = mixer(x)
+        assert_close(form(x), expected if positions is None else expected[:, positions])
+    assert list(form.parameters()) == list(mixer.parameters())
+    for other in ({"length": 2_000}, {"device": torch.device("cuda")}, {"replicas": "leading"}):
+        assert mixer.for_training(replace(context, **other)) is None

@@ -6,8 +6,9 @@ import pytest
 import torch
 from random_tensors import randn
 
-from iclbench import Signature, Text, TrainingContext, training_form
+from iclbench import RunSpec, Signature, Text, TrainingContext, training_form
 from iclbench.nn.generation import Recompute, decoder_of
+from iclbench.runs.plan import resolve
 from iclbench.runs.state_size import state_sizes
 from iclbench_rnn.architecture import GRU, LSTM
 from iclbench_rnn.fast import FusedStack
@@ -82,3 +83,14 @@ def test_text_is_generated_with_the_cache(architecture, oracle):
             with_cache.advance(ids), without.advance(ids), rtol=1e-12, atol=1e-12
         )
     assert state_sizes(model, 100) == state_sizes(model, 7)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_recipes_leave_the_initial_scale_as_it_is(name):
+    """`quick` sets one for models with norms, with which these hardly learn."""
+    plan = resolve(RunSpec(model=name, task="least-squares", recipe="quick"))
+    assert plan.config.init_std == 1.0
+    assert plan.recipe.model_args["init_std"] != 1.0
+    given = {"init_std": 0.1}
+    plan = resolve(RunSpec(model=name, task="least-squares", recipe="quick", model_args=given))
+    assert plan.config.init_std == 0.1

@@ -142,3 +142,20 @@ class Answers(nn.Module):
 
     def forward(self, prompt):
         return torch.zeros_like(prompt.query[..., :1])
+
+
+def test_a_task_that_is_corrected_has_a_floor_of_its_own():
+    """A class that is defined again, as in a notebook, has the name of the wrong one."""
+
+    def wrong_by(error):
+        def exact_answer(self, batch):
+            return LeastSquares.exact_answer(self, batch) + error
+
+        return type("Noted", (LeastSquares,), {"exact_answer": exact_answer})(FixedConfig())
+
+    floors = []
+    for task in (wrong_by(0.1), wrong_by(0.0)):
+        batches = task.evaluation_batches(4, 12, torch.float64)
+        floors.append(floor(task, batches)["squared_error"])
+    assert floors[0].min() > 1e-3
+    assert floors[1].max() < 1e-20

@@ -28,10 +28,10 @@ from iclbench.sweeps.tuning.search import (
     _cost,
     _request,
     planned_search,
-    trial_budget,
     tune,
 )
 from iclbench.sweeps.tuning.space import search_space
+from iclbench.sweeps.tuning.trials import trial_budget
 from iclbench.training.loop import Training
 
 REQUEST = {

@@ -164,3 +164,11 @@ def test_a_search_has_some_trials(trials):
     plan = plan_of()
     with pytest.raises(UsageError, match=f"trials={trials}: a search has 1 to 10,000 trials"):
         points_of(search_space(plan, {}), plan, trials, 0)
+
+
+def test_a_scale_outside_the_usual_range_is_searched_around():
+    plan = plan_of(model="lstm")
+    assert plan.config.init_std == 1.0
+    space = search_space(plan, {})
+    assert space.init_std == (pytest.approx(1 / 3), 3.0)
+    assert points_of(space, plan, 4, 0)[0].model_args["init_std"] == 1.0

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iclbench import EvaluationContext, UsageError, training_batch
+from iclbench import EvaluationContext, UsageError, load_task, training_batch
 from iclbench.api.config import parse_config
 from iclbench.kit.tasks import check_task
 from iclbench.runs.evaluate import evaluate, floor
@@ -228,3 +228,9 @@ def test_the_attainable_error_does_not_depend_on_the_condition_number():
 def test_bad_configurations_are_refused(config, message):
     with pytest.raises(UsageError, match=message):
         make_task(**config)
+
+
+def test_a_range_is_no_bomb():
+    """A stranger's record could name more sizes than fit into memory."""
+    with pytest.raises(UsageError, match="at most 1,000 sizes"):
+        load_task("linear-system", sizes="2-999999999999")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -180,3 +181,27 @@ def test_tables_of_tales_and_chapters_of_books_are_parsed():
     body = "word " * 500
     book = f"EMMA\n\nby her\n\nCHAPTER I\n\n{body}\n\nCHAPTER II\n\n{body}\nend\n\n{body}"
     assert [len(chapter.splitlines()) for chapter in chapters(book)] == [1, 2]
+
+
+def test_two_processes_may_pack_a_corpus_at_once(tmp_path, monkeypatch):
+    """The second finds the folder of the first, which has the same files and stays."""
+    path = write(tmp_path / "a.jsonl", STORIES[3:33])
+    rename = Path.rename
+
+    def overtaken(self, target):
+        rename(Path(shutil.copytree(self, f"{self}.other")), target)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", overtaken)
+    first = open_fresh_corpus(path)
+    monkeypatch.undo()
+    folder = Path(first.train.filename).parent
+    assert open_fresh_corpus(path).digest == first.digest
+    assert [p for p in folder.parent.iterdir() if p.name.startswith(".")] == []
+
+
+def test_a_folder_that_lost_a_file_is_packed_again(tmp_path):
+    path = write(tmp_path / "a.jsonl", STORIES[4:34])
+    first = open_fresh_corpus(path)
+    (Path(first.train.filename).parent / "about.json").unlink()
+    assert open_fresh_corpus(path).digest == first.digest

@@ -84,3 +84,11 @@ def test_other_threads_install_nothing(handlers):
     thread.start()
     thread.join()
     assert seen == [(None, handlers[signal.SIGINT])]
+
+
+def test_a_block_within_a_block_does_not_end_the_outer_one():
+    with deferred() as signal_received:
+        with deferred():
+            pass
+        signal.raise_signal(signal.SIGINT)
+        assert signal_received() == signal.SIGINT

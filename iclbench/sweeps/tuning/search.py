@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...api.budget import Budget
 from ...api.errors import PLUGIN_FAILURES, RecordError, RunError, reason_of
 from ...api.executor import Executor, JobListener
 from ...api.record import Record
@@ -24,6 +23,7 @@ from ...api.tuning import (
     TuningCost,
     TuningDocument,
     best_trial,
+    own_or_best,
     tuning_evaluation_seed,
     tuning_seeds,
 )
@@ -38,8 +38,8 @@ from ...runs.store import RecordStore
 from ...runs.tuned import write_tuning
 from ..jobs import job_of, request_of, run_job
 from ..programs import make_executor
-from .space import Point, points_of, search_space
-from .trials import TRIALS
+from .space import Point, own_point, points_of, search_space
+from .trials import TRIALS, trial_budget
 
 #: The folder of the trials' records, in the output folder.
 TRIALS_FOLDER = "tuning"
@@ -168,12 +168,6 @@ def executor_of(search: SearchSettings, settings: Settings) -> tuple[Executor, i
     return executor, workers
 
 
-def trial_budget(budget: str) -> str:
-    """The budget of a trial: a tenth, at least a second."""
-    whole = Budget.parse(budget)
-    return str(whole._replace(seconds=max(1, round(SHARE * whole.seconds))))
-
-
 def _request(plan: Plan, point: Point, seeds: int) -> RunSpec:
     """The run of a trial."""
     request, recipe = plan.request, plan.recipe
@@ -256,7 +250,9 @@ def _document(
     """The document; its date, device and cost are those of the trials, so it can be made again."""
     plan = planned.plan
     spec, request = plan.spec, plan.request
-    chosen = best_trial(tuple(trials), ranking(plan))
+    # Only a space that holds the recipe's own settings begins with them.
+    choose = own_or_best if own_point(planned.space, plan) else best_trial
+    chosen = choose(tuple(trials), ranking(plan))
     if chosen is None:
         reasons = [trial.failure for trial in trials if trial.failure]
         reason = reasons[0] if reasons else "their errors are not finite"

@@ -30,6 +30,8 @@ from .trials import MOST_TRIALS
 RATES = (0.1, 30.0)
 #: The initial scales that are searched.
 SCALES = (0.02, 0.2)
+#: A default outside that range is searched between this share and this multiple of it.
+AROUND = 3.0
 #: The depths and widths that are searched of models that name no arguments of their own.
 SHAPES = {"layers": (1, 2, 4, 8), "width": (16, 32, 64, 128)}
 #: Optimizers besides the recipe's own, tried where they are installed and take the model.
@@ -110,7 +112,9 @@ def _scales(plan: Plan) -> Range | None:
     default = getattr(plan.config, "init_std", None)
     if "init_std" not in plan.architecture.replica_args or not isinstance(default, float):
         return None
-    low, high = min(SCALES[0], default), max(SCALES[1], default)
+    low, high = SCALES
+    if not low <= default <= high:  # as that of a model without norms
+        low, high = default / AROUND, default * AROUND
     return _fixed_or(plan.request.model_args, "init_std", default, (low, high))
 
 
@@ -169,7 +173,7 @@ def points_of(space: SearchSpace, plan: Plan, trials: int, seed: int) -> list[Po
     names = list(space.model_args)
     shapes = list(_sobol(2 + len(names), programs, "tuning shapes", seed))
     numbers = list(_sobol(2, programs * PER_PROGRAM, "tuning numbers", seed))
-    preset = _own_point(space, plan)
+    preset = own_point(space, plan)
     points: list[Point] = [preset] if preset else []
     for index, (rate, scale) in enumerate(numbers):
         program = index // PER_PROGRAM
@@ -198,7 +202,7 @@ def points_of(space: SearchSpace, plan: Plan, trials: int, seed: int) -> list[Po
     return points[:trials]
 
 
-def _own_point(space: SearchSpace, plan: Plan) -> Point | None:
+def own_point(space: SearchSpace, plan: Plan) -> Point | None:
     """The point of the recipe and the model as they are, or None if the space lacks it."""
     recipe = _recipe(plan)
     names = [*space.model_args, *(["init_std"] if space.init_std else [])]

@@ -28,6 +28,9 @@ def class_at(path: str) -> Any:
     *modules, name = path.split(".")
     if not modules or not all(part.isidentifier() for part in (*modules, name)):
         raise UsageError(f"optimizer {path!r} is not a path like package.Class")
+    if any(part.startswith("_") for part in modules):
+        # Importing __main__ runs a program.
+        raise UsageError(f"optimizer {path}: its module is private")
     try:
         # Importing a module imports those above it, so these are looked at first.
         for end in range(1, len(modules) + 1):

@@ -13,6 +13,7 @@ from fake_plugins import RUN, choose_plugins
 
 from iclbench import Recipe, UsageError
 from iclbench.training.optimizers.choice import check_optimizer
+from iclbench.training.optimizers.installed import class_at
 
 #: A module that leaves a file when it runs.
 SOURCE = """
@@ -164,3 +165,8 @@ def test_an_optimizer_of_a_loaded_plugin_needs_no_list_of_files(package_folder, 
     with pytest.raises(UsageError, match="not of an installed distribution"):
         check("failing_plugin.X")
     assert issubclass(sys.modules["optimizing_plugin"].X, torch.optim.Optimizer)
+
+
+def test_programs_are_no_optimizers():
+    with pytest.raises(UsageError, match=r"cogapp\.__main__\.X: its module is private"):
+        class_at("cogapp.__main__.X")

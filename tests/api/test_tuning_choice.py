@@ -1,0 +1,38 @@
+"""Which trial a search chooses."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench.api.ranking import Ranking
+from iclbench.api.tuning import Trial, best_trial, own_or_best
+
+DIGITS = Ranking(metric="squared_error", statistic="mean digits", better="lower")
+MEAN = Ranking(metric="nll", statistic="mean", better="lower")
+
+
+def trials(*scores):
+    return tuple(
+        Trial(model_args={}, recipe_args={}, score=score, run="0" * 16, steps=1) for score in scores
+    )
+
+
+@pytest.mark.parametrize(
+    ("ranking", "scores", "best", "chosen"),
+    [
+        (DIGITS, (-0.07, -0.03, -0.05), 1, 0),
+        (DIGITS, (-0.07, 0.2, -0.05), 1, 1),
+        (DIGITS, (0.5, 0.2, 0.4), 0, 0),
+        (MEAN, (1.62, 1.60, 1.61), 1, 0),
+        (MEAN, (1.62, 1.20, 1.61), 1, 1),
+        (MEAN, (-2.0, -2.05), 1, 0),
+        (DIGITS, (None, -0.03, -0.05), 1, 1),
+        (DIGITS, (None, None), None, None),
+    ],
+)
+def test_the_recipe_s_own_settings_are_kept_unless_others_are_clearly_better(
+    ranking, scores, best, chosen
+):
+    """Trials at chance differ by noise, and what noise chooses may fail for good."""
+    assert best_trial(trials(*scores), ranking) == best
+    assert own_or_best(trials(*scores), ranking) == chosen
