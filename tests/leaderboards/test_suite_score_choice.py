@@ -42,7 +42,7 @@ def validated(name, steps, scores, seeds=2, trials=()):
     return SimpleNamespace(
         id=name,
         tuning=SimpleNamespace(document={"trials": list(trials)}),
-        spec=SimpleNamespace(origin="trained", init=None),
+        spec=SimpleNamespace(origin="trained", init=None, seeds=tuple(range(seeds))),
         seeds=list(range(seeds)),
         validation_curve=curve,
         training=SimpleNamespace(steps=20),

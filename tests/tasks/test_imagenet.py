@@ -130,12 +130,12 @@ def test_a_record_states_the_source_of_the_features(tmp_path, cli):
     assert record.spec.task_args["digest"] == make_task(**args).config.digest
     assert record.floor == {}
     assert "images" not in record.main.task_args
-    assert cli("verify", tmp_path / "out").code == 0
+    assert cli("verify", tmp_path / "out", "--trust").code == 0
     # The same features in another folder are comparable; changed features are detected.
     board = cli("leaderboard", "show", "--out", tmp_path / "out").out
     assert "| floor" not in board
     make_folder(folder, seed=1)
-    result = cli("verify", tmp_path / "out")
+    result = cli("verify", tmp_path / "out", "--trust")
     assert result.code == 1
     assert "spec task_args" in result.out
     changed = run(model="nearest-class-mean", task="imagenet", task_args=args, eval_prompts=16,
