@@ -33,7 +33,7 @@ def test_a_task_s_table_is_in_its_address_and_compares_what_is_shown(site):
     with opened(1400, True) as browser:
         visit(browser, page)
         heads = [h.text.split("\n")[0] for h in find(browser, "section:first-of-type thead th")]
-        assert len([h for h in heads if h]) == 6
+        assert len([h for h in heads if h]) == 7
         visit(browser, page, "#origin=solver&sort=-digits&columns=all")
         ids = shown(browser)
         scores = [rows[i].score for i in ids]
@@ -73,7 +73,7 @@ def test_the_shown_rows_are_exported(site):
         ids = shown(browser)
         lines = texts["csv"].splitlines()
         score = "digits,low,high,interval mark,vs. floor"
-        head = f"rank,model,{score},parameters,compute,origin,track,dtype,id"
+        head = f"rank,model,{score},seeds,parameters,compute,origin,track,dtype,id"
         # A board without budgets has no tracks.
         assert lines[0] in {head, head.replace(",track", "")}
         table = list(csv.DictReader(lines))

@@ -185,7 +185,7 @@ def test_a_model_s_page_has_its_formula_curves_and_commands(site):
         assert "iclbench run --model baseconv" in text
         assert "numbers after S positions" in text
         assert find(browser, "figure.plot svg")
-        results = len(find(browser, "table.results tbody tr"))
+        results = len(find(browser, "details table.results tbody tr"))
         index = json.loads((site / "index.json").read_text("utf-8"))
         known = [row for b in index["boards"] for row in b["rows"] if row["model"] == "baseconv"]
         assert results == len(known)
@@ -195,9 +195,10 @@ def test_a_model_s_page_has_its_formula_curves_and_commands(site):
 def test_every_result_of_a_model_is_in_view_without_an_inner_scroll_bar(site, name):
     with opened(1400, False) as browser:
         visit(browser, site / "models" / f"{name}.html")
-        box = find(browser, ".scroll:has(table.results)")[0]
+        browser.execute_script("document.querySelector('details:has(.results)').open = true")
+        box = find(browser, "details .scroll:has(table.results)")[0]
         assert int(box.get_property("scrollWidth")) <= int(box.get_property("clientWidth"))
         assert int(box.get_property("scrollHeight")) <= int(box.get_property("clientHeight"))
         cells = [(row.find_element("css selector", "th").text, row.text)
-                 for row in find(browser, "table.results tbody tr")]  # fmt: skip
+                 for row in find(browser, "details table.results tbody tr")]  # fmt: skip
         assert len(set(cells)) == len(cells)
