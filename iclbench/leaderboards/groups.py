@@ -16,6 +16,7 @@ from ..api.budget import Budget
 from ..api.digits import digits
 from ..api.record import PluginReference, Record
 from ..api.results import FileReference
+from ..api.tuning import negligible_gain
 from ..runs.code import stale_code
 from ..runs.heldout import HeldOut, has_held_out, read_held_out
 from ..runs.statistics import GRADE, by_prompt
@@ -32,7 +33,6 @@ from .ranking import (
 )
 from .representative import has_chosen_seeds, is_one_training, starts_from_given
 from .row import Row, bounds_of, worst
-from .tunings import near_chance
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE, HELD_OUT = "one seed", "reference", "held out"
@@ -194,7 +194,7 @@ def _against_chance(record: Record, ranked: np.ndarray, chance: np.ndarray | Non
         return "worse than chance"
     paired = difference(ranked, chance)
     if not paired.is_significant:
-        near = near_chance(record, float(chance.mean()))
+        near = negligible_gain(record.ranking, float(chance.mean()))
         furthest = max(-paired.low, paired.high)
         if not np.isfinite(furthest):  # no interval: the seeds themselves
             furthest = float(np.abs(ranked.mean(axis=1) - chance.mean()).max())

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..api.record import Record
+from ..api.tuning import NEGLIGIBLE
 from ..console import counted
 from . import formats
 from .board import Board
@@ -14,7 +15,6 @@ from .level import has_digits_level, level_name, level_of
 from .overview import Overview, overviews
 from .page_parts import GENERATED, bullets, evaluation_in_words, table_of
 from .row import Row
-from .tunings import NEAR_CHANCE
 
 
 def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True) -> str:
@@ -66,8 +66,8 @@ def _marks() -> list[str]:
         "*chance*: the model ignores the examples. "
         f"{'; '.join(f'{mark} {text}' for text, mark in formats.CHANCE_MARKS.items())}.",
         f"{formats.UNTUNED}: not tuned. {formats.TUNED_AT_CHANCE}: tuned at chance; no trial of "
-        f"the search was better than chance by more than {NEAR_CHANCE:g} digits, or "
-        f"{NEAR_CHANCE:.0%} of the mean at chance, so noise may have chosen the settings.",
+        f"the search was better than chance by more than {NEGLIGIBLE:g} digits, or "
+        f"{NEGLIGIBLE:.0%} of the mean at chance, so noise may have chosen the settings.",
         f"{formats.OFF_BUDGET}: training used over {formats.NEAR_BUDGET:.0%} more or less than its "
         f"budget. {formats.RANGE}: the seeds differ too much for a meaningful mean. "
         f"{formats.ONE_SEED}: one seed; the model has no row with several "

@@ -6,10 +6,7 @@ import math
 from typing import Any
 
 from ..api.record import Record
-
-#: What surely differs from chance by at most so many digits, or this share of the mean at chance,
-#: is at chance.
-NEAR_CHANCE = 0.05
+from ..api.tuning import negligible_gain
 
 
 def is_tuned(record: Record) -> bool:
@@ -37,22 +34,22 @@ def tuning_budget(record: Record) -> str | None:
     return budget if isinstance(budget, str) else None
 
 
-def near_chance(record: Record, chance: float) -> float:
-    """How far from the score of chance a score may lie to be at chance, in the score's units."""
-    return NEAR_CHANCE * (1.0 if record.ranking.has_digits else abs(chance))
-
-
 def tuned_at_chance(record: Record, chance: float | None) -> bool:
     """Whether no trial of the tuning was clearly better than chance, so that noise may have chosen.
 
+    It has not where the search kept the recipe's own settings, its first trial, over the best one.
     `chance` is the score of the board's best row that ignores the examples; without one, nothing
     is known.
     """
     scores = [trial["score"] for trial in trials_of(record) if _is_score(trial.get("score"))]
     if chance is None or not math.isfinite(chance) or not scores:
         return False
-    goodness = record.ranking.goodness
-    return max(map(goodness, scores)) - goodness(chance) <= near_chance(record, chance)
+    goodness, best = record.ranking.goodness, max(map(record.ranking.goodness, scores))
+    if best - goodness(chance) > negligible_gain(record.ranking, chance):
+        return False
+    chosen = record.tuning.document.get("chosen") if record.tuning else None
+    own = trials_of(record)[0].get("score")
+    return not (chosen == 0 and _is_score(own) and goodness(own) < best)
 
 
 def _is_score(value: object) -> bool:

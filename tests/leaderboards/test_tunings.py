@@ -69,6 +69,14 @@ def test_a_search_whose_trials_are_at_chance_chose_by_noise(rows):
     assert not tuned_at_chance(with_scores(of_nll, 1.7, 1.5), 1.61)
 
 
+def test_noise_has_not_chosen_where_the_search_kept_the_recipe(rows):
+    record = with_scores(next(row for row in rows if row.is_trained).record, -0.03, 0.04)
+    for chosen, by_noise in ((0, False), (1, True)):
+        document = {**record.tuning.document, "chosen": chosen}
+        tuning = record.tuning.model_copy(update={"document": document})
+        assert tuned_at_chance(record.model_copy(update={"tuning": tuning}), 0.0) == by_noise
+
+
 def test_a_row_that_was_tuned_at_chance_has_a_mark(rows):
     row = next(row for row in rows if row.is_trained)
     assert (formats.mark(row), row.tuned_at_chance) == (formats.UNTUNED, False)

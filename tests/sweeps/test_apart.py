@@ -67,14 +67,20 @@ def test_seeds_are_merged_once_all_are_there(tmp_path):
         merge(plan, settings)
 
 
-@pytest.mark.parametrize("change", [{"code": "other"}, {"asked": "9s"}])
-def test_steps_that_another_request_or_other_code_left_are_not_taken(tmp_path, change):
+def fixed_to_seven_steps(out):
+    """A plan of two seeds, its settings, and the steps of the first with the path of their file."""
     plan = resolve(RunSpec(model="lsa", task="least-squares", budget="1s", seeds=(0, 1)))
-    settings = Settings(tmp_path, device="cpu")
+    settings = Settings(out, device="cpu")
     first = seed_plan(plan, 0)
     path = steps_path(checkpoint_path([first], seed_settings(settings).out))
-    fixed = FixedSteps(steps=7, rate=1.0, asked="1s", code=training_code([first]))
     path.parent.mkdir(parents=True)
+    fixed = FixedSteps(steps=7, rate=1.0, asked="1s", code=training_code([first]))
+    return plan, settings, path, fixed
+
+
+@pytest.mark.parametrize("change", [{"code": "other"}, {"asked": "9s"}])
+def test_steps_that_another_request_or_other_code_left_are_not_taken(tmp_path, change):
+    plan, settings, path, fixed = fixed_to_seven_steps(tmp_path)
     path.write_text(fixed.model_copy(update=change).model_dump_json())
     with pytest.raises(RunError, match="the steps of seed 0 are not known yet"):
         run_seed(plan, 1, settings, patience=0.5)
@@ -130,12 +136,7 @@ def test_seeds_of_the_published_boards_are_not_trained_again(tmp_path):
 
 
 def test_steps_that_vanish_as_the_first_seed_ends_are_read_from_its_record(tmp_path, monkeypatch):
-    plan = resolve(RunSpec(model="lsa", task="least-squares", budget="1s", seeds=(0, 1)))
-    settings = Settings(tmp_path, device="cpu")
-    first = seed_plan(plan, 0)
-    path = steps_path(checkpoint_path([first], seed_settings(settings).out))
-    fixed = FixedSteps(steps=7, rate=1.0, asked="1s", code=training_code([first]))
-    path.parent.mkdir(parents=True)
+    plan, settings, path, fixed = fixed_to_seven_steps(tmp_path)
     path.write_text(fixed.model_dump_json())
 
     def ends_meanwhile(asked):
