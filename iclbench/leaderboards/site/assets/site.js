@@ -5,21 +5,21 @@
   const { root: base, index } = document.currentScript.dataset;
 
   // The theme follows the system unless it is chosen here.
-  const themes = ["automatic", "light", "dark"];
+  const themes = ["auto", "light", "dark"];
   const remembered = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
   const remember = (value) => { try { localStorage.setItem("theme", value); } catch { /* no storage */ } };
   const button = document.getElementById("theme");
   const setTheme = (name) => {
-    if (name === "automatic") delete root.dataset.theme; else root.dataset.theme = name;
+    if (name === "auto") delete root.dataset.theme; else root.dataset.theme = name;
     button.textContent = `Theme: ${name}`;
     document.dispatchEvent(new Event("theme"));
   };
   button.addEventListener("click", () => {
-    const next = themes[(themes.indexOf(root.dataset.theme ?? "automatic") + 1) % 3];
+    const next = themes[(themes.indexOf(root.dataset.theme ?? "auto") + 1) % 3];
     remember(next);
     setTheme(next);
   });
-  setTheme(themes.includes(remembered()) ? remembered() : "automatic");
+  setTheme(themes.includes(remembered()) ? remembered() : "auto");
 
   // One menu open at a time, closed by Escape or a click elsewhere.
   const menus = [...document.querySelectorAll("nav .menu")];
