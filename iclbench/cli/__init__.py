@@ -109,6 +109,7 @@ def _exit_code() -> int:
 def _wrong_form(error: Any) -> str:
     """typer's message for wrong arguments on one line, and where the right ones stand."""
     message = " ".join(error.format_message().split()).removesuffix(".")
+    message = message.replace(": Value error, ", ": ")  # how typer passes on a ValueError
     path = error.ctx.command_path if getattr(error, "ctx", None) else "iclbench"
     return f"{message[:1].lower()}{message[1:]}; see {path} --help"
 

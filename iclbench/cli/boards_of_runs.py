@@ -33,7 +33,7 @@ def print_boards_of(records: list[Record], out: Path, output: Output) -> list[st
     problems: list[str] = []
     tables = boards_of(records, RecordStore(out), problems.append)
     print_boards(tables, output)
-    return problems
+    return [f"{problem}; `run --force` makes the record again" for problem in problems]
 
 
 def say_what_next(
@@ -47,7 +47,8 @@ def say_what_next(
         return
     trained = [record for record in records if record.spec.origin == "trained"]
     shown = trained[:1] or ([] if failed else records[-1:])
-    folder = shlex.quote(str(out))
+    # A folder `-x` would be read as an option.
+    folder = shlex.quote(f"./{out}" if str(out).startswith("-") else str(out))
     commands = {
         **{f"iclbench show {shlex.quote(str(r.path))}": "its numbers and curves" for r in shown},
         f"iclbench leaderboard show {folder}": "all tables in this folder",

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from .common import AsJson, Strict, sound_host
+from .common import Strict, sound_host
 
 
 def check(
@@ -17,7 +17,7 @@ def check(
         list[str],
         typer.Argument(metavar="PACKAGE", help="Distribution, entry point or module."),
     ],
-    as_json: AsJson = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
     strict: Strict = False,
 ) -> None:
     """Check that a package's plugins conform to their interfaces.

@@ -156,7 +156,19 @@ def records_folder(given: Path | None) -> Path:
         if not RESULTS.is_dir():
             raise UsageError(f"there is no folder {RESULTS}; give a folder of records")
         given = RESULTS
-    return folder_of_records(given)
+    folder = folder_of_records(given)
+    _say_left_out(folder)
+    return folder
+
+
+def _say_left_out(folder: Path) -> None:
+    """Say where records lie one level too deep, as in a folder of several runs' folders."""
+    from ..runs.store import is_record_name
+
+    inner = sorted({path.parents[1] for path in folder.glob("*/*/*.json") if is_record_name(path)})
+    for one in inner:
+        if one.name not in _beside_records() and not one.name.startswith(STAGING):
+            report(f"the records below {one} are not included: give that folder as well")
 
 
 def record_paths(given: list[Path]) -> list[Path]:
@@ -167,9 +179,6 @@ def record_paths(given: list[Path]) -> list[Path]:
     for a TOML file, such as a sweep's.
     """
     from ..runs.store import is_record
-    from ..sweeps.campaign.apart import SEEDS
-    from ..sweeps.campaign.cells import SWEEPS
-    from ..sweeps.tuning.search import TRIALS_FOLDER
 
     paths = []
     for path in given:
@@ -181,7 +190,7 @@ def record_paths(given: list[Path]) -> list[Path]:
         records = [path]
         if path.is_dir():
             below = [p for p in sorted(path.rglob("*.json")) if is_record(p)]
-            beside = {TRIALS_FOLDER, SEEDS, SWEEPS}
+            beside = _beside_records()
             folders = {p: p.relative_to(path).parts[:-1] for p in below}
             records = [
                 p
@@ -193,6 +202,15 @@ def record_paths(given: list[Path]) -> list[Path]:
             raise UsageError(f"there are no records in {path}")
         paths += records
     return paths
+
+
+def _beside_records() -> set[str]:
+    """The folders of a campaign that lie beside its records and hold others."""
+    from ..sweeps.campaign.apart import SEEDS
+    from ..sweeps.campaign.cells import SWEEPS
+    from ..sweeps.tuning.search import TRIALS_FOLDER
+
+    return {TRIALS_FOLDER, SEEDS, SWEEPS}
 
 
 def options_given(context: typer.Context) -> dict[str, str]:

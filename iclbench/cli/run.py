@@ -35,7 +35,7 @@ from .interruption import stops_on_signals
 from .paths import usable_path
 from .record_weights import with_files_of_weights
 from .shifting import show_shifted
-from .spec_options import with_spec_options
+from .spec_options import say_unused, with_spec_options
 from .suites import SuiteRun
 from .tracker_options import with_tracker_options
 from .tuning import Preparation, TrialsOfTune
@@ -106,8 +106,8 @@ def run(
     """Run models on tasks, or on the boards of a suite. Existing records are skipped.
 
     With several models or tasks, NAME.key=value in --model-args or --task-args applies only to
-    NAME. With --suite, each model runs on every board that it supports, and your options override
-    the suite's.
+    NAME. With --suite, each model runs on every board that it supports; your options override the
+    suite's, except those that make its boards.
 
     To add evaluations under shift to a record, give only --weights RECORD.json and --shift.
     With a model and a task, --weights and --init also accept a record and use its weights.
@@ -131,16 +131,19 @@ def run(
             _run_suite(suite, task, models, spec, prepare, dry_run, output)
         else:
             spec = with_files_of_weights(spec)
-            _run_tasks(models, parse_names(task or ""), spec, prepare, dry_run, output)
+            tasks = parse_names(task or "")
+            _run_tasks(context, models, tasks, spec, prepare, dry_run=dry_run, output=output)
     if strict:
         plugins.require_sound()
 
 
 def _run_tasks(
+    context: typer.Context,
     models: list[str],
     tasks: list[str],
     spec: dict[str, Any],
     prepare: Preparation,
+    *,
     dry_run: bool,
     output: Output,
 ) -> None:
@@ -150,6 +153,8 @@ def _run_tasks(
     with waiting("reading models and tasks"):
         plans = [prepare.with_tuning(plan) for plan in _resolve(models, tasks, spec)]
     prepare.require_used()
+    if all(plan.recipe is None for plan in plans):
+        say_unused(context)
     if dry_run:
         _print_page(plans, prepare, output)
         return
@@ -210,7 +215,8 @@ def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[
     from ..runs.plan import resolve
 
     if not models or not tasks:
-        raise UsageError("--model and --task need at least one name; or give --suite")
+        no_record = f"{spec['weights']} is no record (*.json): " if "weights" in spec else ""
+        raise UsageError(f"{no_record}--model and --task need at least one name; or give --suite")
     plans: dict[str, Plan] = {}
     impossible: list[str] = []
     for task in tasks:
@@ -263,7 +269,9 @@ def _run_all(
     A run that fails stops no other.
     """
     from ..display.progress import progress_of_runs
+    from ..runs.reuse import with_shifts_of_record
     from ..runs.run import run_plans
+    from ..runs.store import RecordStore
 
     records: list[Record] = []
     errors: dict[str, BaseException] = {}
@@ -272,6 +280,8 @@ def _run_all(
         for number, (name, plan) in enumerate(plans, start=1):
             try:
                 tuned = prepare(plan)
+                if prepare.settings.force:
+                    tuned = with_shifts_of_record(tuned, RecordStore(prepare.settings.out))
                 with progress_of_runs(len(plans), number, name):
                     records += run_plans([tuned], prepare.settings)
             except Interrupted as error:

@@ -28,7 +28,6 @@ def show_shifted(
     ignored.
     """
     from ..runs.shift_records import evaluate_shifts
-    from ..runs.shifts import ALL
 
     others = sorted(spec.keys() - {"weights", "shift"})
     if others:
@@ -39,6 +38,8 @@ def show_shifted(
                 f"{option} has no meaning here: without --model, the record of --weights is "
                 "evaluated under --shift"
             )
-    shifts = spec.get("shift", (ALL,))
-    record = evaluate_shifts(spec["weights"], shifts, settings.device, settings.eval_batch)
+    if "shift" not in spec:
+        raise UsageError("without --model, --weights RECORD.json needs --shift NAME, or all")
+    path, shifts = spec["weights"], spec["shift"]
+    record = evaluate_shifts(path, shifts, settings.device, settings.eval_batch)
     end_with(print_boards_of([record], record.folder, output))

@@ -68,13 +68,14 @@ def _page(record: Record, plot: bool, output: Output) -> None:
     from ..runs.objects import Objects
 
     style = output.style
+    metrics = metrics_table(record).arranged(output)
     about = [title_of(record), *facts_of(record)]
     if style == "latex":
         typer.echo("\n".join(map(comment, about)))
     else:
         print_parts(about)
         typer.echo()
-    show_table(metrics_table(record), output)
+    show_table(metrics, Output(style))
     tables = [curve_table(record, name) for name in record.curves]
     tables += [analysis_table(record, name) for name in record.analyses]
     for table in tables:

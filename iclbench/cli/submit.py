@@ -43,13 +43,13 @@ def submit(
     trusted: Trust = False,
     strict: Strict = False,
 ) -> None:
-    """Verify records, copy them into the leaderboards, and print a summary.
+    """Verify records, copy them into the leaderboards, and sum up: redirected, in Markdown.
 
     A refused record does not stop the others. Exits with 2 if any record is refused.
     """
     sound_host(strict)
     from ..files import RECORDS, nearest_existing
-    from ..leaderboards.submission import examine_all, is_settled, summary
+    from ..leaderboards.submission import examine_all, is_settled, line_of, summary
     from ..runs.store import RecordStore
 
     paths = record_paths(records)
@@ -63,9 +63,12 @@ def submit(
             typer.echo("no published record lacks a held-out evaluation")
             return
     accepted, refused = examine_all(paths, store, device, trusted=trusted)
-    typer.echo(summary(accepted, refused), nl=False)
-    # On a terminal the summary has said it; where it goes to a file, errors still have to be seen.
-    for reason in [] if sys.stdout.isatty() else refused:
+    if sys.stdout.isatty():
+        for submission in accepted:
+            typer.echo(line_of(submission))
+    else:
+        typer.echo(summary(accepted, refused), nl=False)
+    for reason in refused:
         report(f"error: {reason}")
     if accepted and not check:
         refused += _publish(accepted, store, held_out)

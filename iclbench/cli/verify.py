@@ -11,6 +11,7 @@ import typer
 
 from ..console import report
 from ..display.table import Output
+from ..files import require_writable
 from .common import (
     Columns,
     Device,
@@ -77,8 +78,8 @@ def verify(
 
     output = Output(style, columns, sort)
     paths = record_paths(records)
-    _require_objects(paths)
     chosen = paths if sample is None else chosen_sample(paths, sample)
+    _require_folders(chosen, write)
     request = Request(device, retrain, write, trusted)
     count = _workers(len(chosen), request, workers)
     summary = Summary(len(chosen), every, quiet=not output.is_default)
@@ -94,14 +95,19 @@ def verify(
         raise typer.Exit(summary.code)
 
 
-def _require_objects(paths: list[Path]) -> None:
-    """Raise RecordError where no record has its files, instead of a line for each."""
+def _require_folders(paths: list[Path], write: bool) -> None:
+    """Raise RecordError where no record has its files, instead of a line for each.
+
+    Raises UsageError where records can't be written into their folders.
+    """
     from ..leaderboards.reading import require_objects
     from ..runs.objects import OBJECTS_FOLDER, Objects
 
     folders = {Objects.beside(path).records for path in paths}
     if len(paths) > 1 and not any((folder / OBJECTS_FOLDER).is_dir() for folder in folders):
         require_objects(min(folders))
+    for folder in {path.parent for path in paths} if write else ():
+        require_writable(folder)
 
 
 def _workers(records: int, request: Request, workers: int | None) -> int:

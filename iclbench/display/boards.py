@@ -95,7 +95,7 @@ def board_table(board: Board) -> Table:
 
 def require_columns(output: Output) -> None:
     """Raise UsageError for columns that no board has, as `print_boards` would later."""
-    Table(_columns(""), []).arranged(_by_name(output))
+    Table(_columns("digits"), []).arranged(_by_name(output))
 
 
 def print_boards(
@@ -184,7 +184,7 @@ def _line(row: Row) -> Line:
         "high": row.bounds.high,
         "1% worst": Cell(formats.number(row.worst, ranking.scale), row.worst),
         "held out": Cell(formats.held_out(row), row.held_out_score),
-        "track": Cell(row.track_name, row.track),
+        "track": row.track_name,
         "seeds": Cell(formats.seeds(row), row.seeds),
         "median": Cell(formats.number(statistics.median, ranking.scale), statistics.median),
         "parameters": Cell(formats.parameters(record), known_parameters(record)),

@@ -10,6 +10,7 @@ from ..api.grader import Completion
 from ..api.spec import ACTIONS
 from ..console import counted
 from ..leaderboards.arguments import argument_pairs
+from ..runs.reuse import missing_shifts
 from ..runs.store import RecordStore
 from ..runs.suites import in_words, summed
 from ..runs.training import checkpoint_path
@@ -85,7 +86,9 @@ def has_record(plan: Plan, settings: Settings) -> bool:
 
 def _action(plan: Plan, settings: Settings) -> str:
     if has_record(plan, settings):
-        return "record exists"
+        record = RecordStore(settings.out).find(plan.spec)
+        added = missing_shifts(plan, record) if record is not None else []
+        return f"adds {counted(len(added), 'shift')}" if added else "record exists"
     goes_on = settings.resume and not settings.force
     if plan.recipe and goes_on and checkpoint_path([plan], settings.out).exists():
         return f"{ACTIONS[plan.spec.origin]} from its checkpoint"

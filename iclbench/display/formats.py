@@ -20,13 +20,19 @@ def as_json(table: Table) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """CSV with a header line; numbers have full precision."""
+    """CSV with a header line; numbers have full precision, and what has parts is JSON."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow([column.name for column in table.columns])
     for row in table.rows:
-        writer.writerow([csv_cell(value_of(row.get(column.name))) for column in table.columns])
+        values = [value_of(row.get(column.name)) for column in table.columns]
+        writer.writerow(map(csv_cell, map(_flat, values)))
     return file.getvalue()
+
+
+def _flat(value: object) -> object:
+    is_nested = isinstance(value, dict | list | tuple)
+    return json.dumps(without_nonfinite(value), ensure_ascii=False) if is_nested else value
 
 
 def as_markdown(table: Table) -> str:

@@ -67,7 +67,7 @@ def metrics_table(record: Record) -> Table:
     # On a narrow terminal the number that ranks stays longest, and next its interval.
     mean = record.ranking.statistic == "mean"
     columns = (
-        Column("record", extra=True),
+        *(Column(name, extra=True) for name in ("record", "model", "task")),
         Column("metric"),
         Column("digits", right=True, importance=4 if mean else 0),
         Column("interval of digits", right=True, importance=5 if mean else 1, label="95% interval"),
@@ -95,6 +95,8 @@ def bounds_legend(marks: str) -> list[str]:
 def _metric(record: Record, name: str, s: Statistics, seeds: int) -> Line:
     line = {
         "record": record.id,
+        "model": record.spec.model,
+        "task": record.spec.task,
         "metric": Cell(name, name, "bold"),
         "mean": number(s.mean),
         "interval of mean": interval(mean_bounds(s), seeds=seeds),

@@ -14,8 +14,10 @@ from ..api.record import Record
 from ..api.spec import RunSpec
 from ..plugins import host
 from ..runs.plan import resolve
+from ..runs.reuse import with_shifts_of_record
 from ..runs.run import run_plans
 from ..runs.settings import Settings
+from ..runs.store import RecordStore
 from ..training.gradients.choice import EngineName
 from .progress import ProgressDisplay
 from .views import in_notebook, on_terminal
@@ -69,6 +71,8 @@ def run(
     """
     given = locals()
     plan = resolve(_request(given))
+    if force:
+        plan = with_shifts_of_record(plan, RecordStore(out))
     settings = Settings(**{f.name: given[f.name] for f in fields(Settings)} | {"out": Path(out)})
     with ExitStack() as stack:
         if progress or (progress is None and (in_notebook() or on_terminal())):

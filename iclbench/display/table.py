@@ -90,7 +90,7 @@ class Table:
             raise UsageError("--columns names no column; `all` shows every column")
         for name in asked:
             if name not in known:
-                raise unknown("column", name, known)
+                raise self._unknown(name)
         chosen = tuple(replace(known[name], importance=0) for name in asked)
         return replace(self, columns=chosen, selected=True)
 
@@ -109,7 +109,7 @@ class Table:
         downward = name not in columns and name.startswith("-")
         key = name.removeprefix("-") if downward else name
         if key not in columns:
-            raise unknown("column", key, columns)
+            raise self._unknown(key)
         values = [(value_of(row.get(key)), index) for index, row in enumerate(self.rows)]
         filled = [pair for pair in values if not _is_empty(pair[0])]
         numeric = all(isinstance(value, int | float) for value, _ in filled)
@@ -118,6 +118,10 @@ class Table:
         )
         order += [pair for pair in values if _is_empty(pair[0])]
         return replace(self, rows=[self.rows[index] for _, index in order])
+
+    def _unknown(self, name: str) -> UsageError:
+        headings = [text for column in self.columns for text in (column.name, column.heading)]
+        return unknown("column", name, headings)
 
 
 def joined(tables: Sequence[Table]) -> Table:

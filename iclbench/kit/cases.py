@@ -54,12 +54,15 @@ def plugins_of(package: str) -> list[Plugin]:
     wanted = _normal(package)
     named: dict[str, list[Plugin]] = {}
     for plugin in host().plugins:
-        names = (plugin.distribution, plugin.name, plugin.module_name)
-        for name in {_normal(name) for name in names}:
+        for name in {_normal(name) for name in _names(plugin)}:
             named.setdefault(name, []).append(plugin)
     if wanted not in named:
-        raise unknown("package", package, {plugin.distribution for plugin in host().plugins})
+        raise unknown("package", package, {name for p in host().plugins for name in _names(p)})
     return named[wanted]
+
+
+def _names(plugin: Plugin) -> tuple[str, ...]:
+    return plugin.distribution, plugin.name, plugin.module_name
 
 
 def _normal(name: str) -> str:

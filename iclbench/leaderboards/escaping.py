@@ -14,7 +14,8 @@ from collections.abc import Container, Iterable, Sequence
 _MARKDOWN = re.compile(r"([\\`*\[\]|~])|(?<!\w)(_)|(_)(?!\w)")
 #: Programs take cells that begin so for formulas.
 _FORMULA = ("=", "+", "-", "@")
-
+#: Intervals, which may begin like formulas.
+_INTERVAL = re.compile("-{0} … -?{0}( [†‡])?".format(r"[\d.]+(e[+-]?\d+)?"))
 
 #: What GitHub makes links and mentions of, without any mark around it.
 _LINKS = {"://": "&#58;//", "www.": "www&#46;", "@": "&#64;"}
@@ -39,7 +40,9 @@ def markdown_table(
 
 def csv_cell(value: object) -> object:
     """A cell of a CSV file; `'` before a text that a spreadsheet would run as a formula."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    if not isinstance(value, str) or _INTERVAL.fullmatch(value):
+        return value
+    return f"'{value}" if value.startswith(_FORMULA) else value
 
 
 def plotly(text: str) -> str:

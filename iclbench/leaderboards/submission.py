@@ -222,6 +222,15 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def line_of(submission: Submission) -> str:
+    """A line for a terminal: what was measured again, and the score."""
+    row = submission.row
+    ranking = row.record.ranking
+    value = f"{formats.score_name(ranking)} {formats.score(row.score, ranking)}"
+    facts = counted(len(submission.checks), "fact")
+    return f"{submission.path}: all {facts} hold; {row.label}: {value}"
+
+
 def _labels(records: Sequence[Record]) -> dict[str, str]:
     """The labels of records by their id, which tell those of one board apart."""
     return {

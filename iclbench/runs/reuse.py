@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from ..api.errors import RecordError
 from ..api.record import Record
 from ..console import report
 from .code import other_code
 from .plan import Plan
+from .shifts import asked_shifts, present_shifts
 from .store import RecordStore
 
 
@@ -27,8 +30,31 @@ def existing_records(plans: Sequence[Plan], store: RecordStore) -> dict[str, Rec
             records[plan.spec.id] = record
             changed = other_code(record)
             since = f", made by another version of {', '.join(changed)}" if changed else ""
+            added = missing_shifts(plan, record)
+            then = f"adding shifts: {', '.join(added)}" if added else "`run --force` replaces it"
             run_name = f"{plan.spec.model} on {plan.spec.task}"
-            report(
-                f"{run_name}: has a record of {record.created}{since}; `run --force` replaces it"
-            )
+            report(f"{run_name}: has a record of {record.created}{since}; {then}")
     return records
+
+
+def missing_shifts(plan: Plan, record: Record) -> list[str]:
+    """The shifts that a plan asks for and its record was not evaluated under."""
+    present = present_shifts(record)
+    return [name for name in asked_shifts(plan) if name not in present]
+
+
+def with_shifts_of_record(plan: Plan, store: RecordStore) -> Plan:
+    """The plan, asking also for the shifts of the record that it replaces; a damaged one has none.
+
+    A record's shifts are no part of its run, so running it again would lose them.
+    """
+    try:
+        record = store.find(plan.spec)
+    except RecordError:
+        return plan
+    present = present_shifts(record) if record is not None else []
+    held = {*present, *asked_shifts(plan)}
+    if not present:
+        return plan
+    shifts = tuple(name for name in plan.task.shifts if name in held)
+    return replace(plan, request=plan.request.model_copy(update={"shift": shifts}))

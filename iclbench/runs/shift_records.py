@@ -12,6 +12,7 @@ from ..api.record import Record
 from ..api.spec import RunSpec
 from ..console import report
 from ..devices import find_device
+from ..files import require_writable
 from ..precision import DTYPES, full_precision
 from .exclusive import exclusive
 from .facts import recompute
@@ -38,6 +39,7 @@ def evaluate_shifts(
     record = read_record(path)
     settings = Settings(path.parent.parent, device, eval_batch=eval_batch)
     require_place(path, record)
+    require_writable(settings.out)
     plan = recompute(path, record).plan
     request = plan.request.model_copy(update={"shift": tuple(shifts)})
     return add_shifts(replace(plan, request=request), record, settings, find_device(device))

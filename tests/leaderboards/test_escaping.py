@@ -49,7 +49,9 @@ def test_a_spreadsheet_runs_no_cell(text):
     assert rows == [["model", "value"], [f"'{text}", "-1.5"], ["zero", "2.0"]]
 
 
-@pytest.mark.parametrize("value", ["zero", "", -1, -1.5, None, True])
+@pytest.mark.parametrize(
+    "value", ["zero", "", -1, -1.5, None, True, "-0.43 … 0.70 †", "-1.5e-03 … -2"]
+)
 def test_other_cells_stay(value):
     assert csv_cell(value) is value
 

@@ -111,7 +111,8 @@ def _winner(
     if len(tunings) < len(plans):
         request = board.request("any", **stage.fields)
         budget = request.budget and Budget.parse(request.budget).times(len(request.seeds))
-        reason = f"{len(plans) - len(tunings)} models of {stage.winner_of} are not tuned"
+        missing = counted(len(plans) - len(tunings), "model")
+        reason = f"{missing} of {stage.winner_of} not tuned"
         seconds = budget.seconds if budget else 0.0
         yield winner("waiting", reason=reason, seconds_left=seconds)
         return

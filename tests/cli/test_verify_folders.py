@@ -1,0 +1,27 @@
+"""`iclbench verify --write` and shifts where a folder can't be written: told before the work."""
+
+from __future__ import annotations
+
+import pytest
+from tiny import TASK, TINY
+
+from iclbench import RecordStore, UsageError
+from iclbench.cli import verify
+from iclbench.runs import shift_records
+
+
+@pytest.mark.parametrize("module", [verify, shift_records])
+def test_a_folder_that_cannot_be_written_is_told_first(cli, tmp_path, monkeypatch, module):
+    cli("run", "--model", "zero", *TASK, *TINY, "--out", tmp_path)
+    (path,) = RecordStore(tmp_path).paths()
+
+    def refuse(folder):
+        raise UsageError(f"the output folder {folder} can't be written")
+
+    monkeypatch.setattr(module, "require_writable", refuse)
+    words = {verify: ("verify", "--write", path), shift_records: (
+        "run", "--weights", path, "--shift", "quadrants")}[module]  # fmt: skip
+    outcome = cli(*words)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "can't be written" in outcome.err
+    assert cli("verify", path).code == 0
