@@ -8,6 +8,7 @@ import io
 import os
 import sys
 import threading
+import traceback
 import unicodedata
 from collections.abc import Callable
 from typing import Any, TextIO
@@ -28,6 +29,12 @@ _PLAIN = str.maketrans(
 def report(line: str) -> None:
     """Print one line on standard error."""
     write_line(f"iclbench: {one_line(line)}")
+
+
+def show_traceback(error: BaseException) -> None:
+    """Print an error's traceback on standard error, if ICLBENCH_DEBUG asks for it."""
+    if os.environ.get("ICLBENCH_DEBUG"):
+        traceback.print_exception(error)
 
 
 def write_line(line: str) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import traceback
 from typing import Annotated
 
 import typer
 
+from ..console import show_traceback
 from .common import Strict, sound_host
 
 
@@ -37,8 +36,8 @@ def check(
         outcomes.append(outcome)
         if not as_json:
             typer.echo(f"{outcome.status:<12} {case.label} ({outcome.text})")
-        if outcome.error is not None and os.environ.get("ICLBENCH_DEBUG"):
-            traceback.print_exception(outcome.error)
+        if outcome.error is not None:
+            show_traceback(outcome.error)
     counts = {status: sum(o.status == status for o in outcomes) for status in
               ("ok", "not checked", "failed")}  # fmt: skip
     if as_json:

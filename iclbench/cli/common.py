@@ -215,9 +215,14 @@ def _beside_records() -> set[str]:
 
 def options_given(context: typer.Context) -> dict[str, str]:
     """The options and arguments that the user set, by the parameter's name: how it is written."""
-    written = {p.name: p.opts[0] for p in context.command.params if p.name is not None}
-    sources = {name: context.get_parameter_source(name) for name in written}
-    return {n: written[n] for n, source in sources.items() if source and source.name != "DEFAULT"}
+    written = {}
+    for parameter in context.command.params:
+        name = parameter.name
+        source = None if name is None else context.get_parameter_source(name)
+        if name is not None and source is not None and source.name != "DEFAULT":
+            is_off = context.params.get(name) is False and parameter.secondary_opts
+            written[name] = (parameter.secondary_opts if is_off else parameter.opts)[0]
+    return written
 
 
 def end_with(problems: Sequence[str], code: int = 0) -> None:

@@ -35,7 +35,7 @@ from .interruption import stops_on_signals
 from .paths import usable_path
 from .record_weights import with_files_of_weights
 from .shifting import show_shifted
-from .spec_options import say_unused, with_spec_options
+from .spec_options import training_options, with_spec_options
 from .suites import SuiteRun
 from .tracker_options import with_tracker_options
 from .tuning import Preparation, TrialsOfTune
@@ -122,7 +122,9 @@ def run(
         settings = Settings(
             Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine
         )
-        prepare = Preparation(tuned or [], settings, tune=tune, trials=trials)
+        prepare = Preparation(
+            tuned or [], settings, training_options(context), tune=tune, trials=trials
+        )
         models, output = parse_names(model or ""), Output(style, columns, sort)
         if not models and spec.get("weights", "").endswith(".json"):
             show_shifted(context, spec, settings, output)
@@ -131,19 +133,16 @@ def run(
             _run_suite(suite, task, models, spec, prepare, dry_run, output)
         else:
             spec = with_files_of_weights(spec)
-            tasks = parse_names(task or "")
-            _run_tasks(context, models, tasks, spec, prepare, dry_run=dry_run, output=output)
+            _run_tasks(models, parse_names(task or ""), spec, prepare, dry_run, output)
     if strict:
         plugins.require_sound()
 
 
 def _run_tasks(
-    context: typer.Context,
     models: list[str],
     tasks: list[str],
     spec: dict[str, Any],
     prepare: Preparation,
-    *,
     dry_run: bool,
     output: Output,
 ) -> None:
@@ -152,9 +151,7 @@ def _run_tasks(
 
     with waiting("reading models and tasks"):
         plans = [prepare.with_tuning(plan) for plan in _resolve(models, tasks, spec)]
-    prepare.require_used()
-    if all(plan.recipe is None for plan in plans):
-        say_unused(context)
+    prepare.require_used(plans)
     if dry_run:
         _print_page(plans, prepare, output)
         return

@@ -11,7 +11,6 @@ import typer
 
 from ..api.options import Option
 from ..api.spec import RunSpec, flag, spec_options
-from ..console import report
 from .common import options_given
 
 #: Options of commands that train, beside those of a spec.
@@ -56,14 +55,12 @@ def with_spec_options(verb: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def say_unused(context: typer.Context) -> None:
-    """Say which options were given for nothing, since no model is trained."""
+def training_options(context: typer.Context) -> list[str]:
+    """The options given that matter only where something is trained."""
     # A recipe has arguments of the task too.
     training = {name for name, option in spec_options().items() if option.training} - {"recipe"}
     given = options_given(context)
-    unused = [given[name] for name in sorted(given.keys() & (training | _OF_TRAINING))]
-    if unused:
-        report(f"nothing is trained: {', '.join(unused)} without effect")
+    return [given[name] for name in sorted(given.keys() & (training | _OF_TRAINING))]
 
 
 def _parameter(name: str, option: Option) -> inspect.Parameter:

@@ -56,9 +56,9 @@ class SuiteRun:
             cell if cell.plan is None else replace(cell, plan=prepare.with_tuning(cell.plan))
             for cell in resolve_suite(self.suite, models, changes)
         ]
-        prepare.require_used()
-        require_solvers(self.suite, self.cells)
         asked = [cell for cell in self.cells if not cell.extra]
+        prepare.require_used([cell.plan for cell in asked if cell.plan is not None])
+        require_solvers(self.suite, self.cells)
         failed = [cell for cell in asked if cell.error is not None]
         if failed and len(failed) == len(asked):
             raise UsageError(problem_of(self.suite, failed[0])) from failed[0].error

@@ -10,7 +10,7 @@ import typer
 
 from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..api.options import parse_arguments
-from ..console import report
+from ..console import report, show_traceback
 from ..display.table import Output
 from ..sweeps.tuning.trials import TRIALS
 from .common import (
@@ -28,6 +28,7 @@ from .common import (
     Trials,
     Workers,
     exit_code,
+    options_given,
     show_tables,
     sound_host,
 )
@@ -43,8 +44,13 @@ if TYPE_CHECKING:
     from ..sweeps.tuning.search import SearchSettings
 
 
+#: Options of a run that its trials do not have.
+_OF_RUNS = {"seeds", "shift", "metrics"}
+
+
 @with_spec_options
 def tune(
+    context: typer.Context,
     model: Annotated[str, typer.Option(metavar="NAME", help="Model to tune.")],
     spec: dict[str, Any],
     task: Annotated[str | None, typer.Option(metavar="NAME", help="Task to tune it on.")] = None,
@@ -93,12 +99,16 @@ def tune(
             executor_args=parse_arguments(executor_args or [], "--executor-args"),
         )
         plans = _plans(model, task, suite, with_files_of_weights(spec))
+        unused = [option for name, option in options_given(context).items() if name in _OF_RUNS]
+        if unused:
+            report(f"{', '.join(unused)} without effect on trials, which have seeds of their own "
+                   "and are evaluated by what ranks alone")  # fmt: skip
         output = Output(style, columns, sort)
+        executor_of(search, settings)  # refuses once what every board would refuse
         if dry_run:
             show_tables(_planned(plans, settings, search), output)
             return
         _require_columns(plans, settings, search, output)
-        executor_of(search, settings)  # refuses once what every board would refuse
         with removed_if_empty(settings.out):
             require_writable(settings.out)
             code = _tune_all(plans, settings, search, output)
@@ -165,6 +175,7 @@ def _tune(
         document = run_search(planned, settings, search, display.line, display)
         path = write_tuning(settings.out, document)
     except PLUGIN_FAILURES as error:
+        show_traceback(error)
         report(f"error: {name}: {reason_of(error)}")
         return exit_code(error), None
     nothing_new = [] if planned.missing else ["Nothing was run: all trials had records."]

@@ -32,17 +32,25 @@ TrialsOfTune = Annotated[
 class Preparation:
     """Gives plans the arguments of tunings: those in `paths`, or with `tune` new ones.
 
-    Raises UsageError for files that hold no tuning, and for `trials` of no tuning.
+    `options` are those of training that the user gave. Raises UsageError for files that hold no
+    tuning, and for `trials` of no tuning.
     """
 
     def __init__(
-        self, paths: list[Path], settings: Settings, *, tune: bool, trials: int | None
+        self,
+        paths: list[Path],
+        settings: Settings,
+        options: Sequence[str],
+        *,
+        tune: bool,
+        trials: int | None,
     ) -> None:
         if paths and tune:
             raise UsageError("--tuned uses a tuning and --tune makes one: choose one")
         if trials is not None and not tune:
             raise UsageError("--trials needs --tune")
         self.trials, self.settings = (trials or TRIALS) if tune else None, settings
+        self._options = options
         self._documents: list[TuningDocument] = []
         self._used: set[int] = set()
         if paths:
@@ -67,11 +75,16 @@ class Preparation:
         report(f"{plan.spec.model} on {plan.spec.task}: tuned: {argument_pairs(args)}")
         return chosen
 
-    def require_used(self) -> None:
-        """Raise UsageError if no plan has used any of the tunings."""
+    def require_used(self, plans: Sequence[Plan]) -> None:
+        """Raise UsageError if none of the plans has used any of the tunings.
+
+        Where none trains, says which options have no effect.
+        """
         if self._documents and not self._used:
             what = ", ".join(f"{d.model} on {d.task}" for d in self._documents)
             raise UsageError(f"no tuning matches these runs; the tunings are of {what}")
+        if self._options and all(plan.recipe is None for plan in plans):
+            report(f"nothing is trained: {', '.join(self._options)} without effect")
 
     def tuning_cost(self, plans: Sequence[Plan]) -> str | None:
         """What --tune takes at most, as trials that have a record are not run again."""

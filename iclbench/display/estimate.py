@@ -14,6 +14,7 @@ from ..training.clock import Clock
 from ..training.loop import Training
 from ..training.random_streams import forked_generators
 from ..training.rate import WARM_UP
+from ..training.schedules import measuring_share
 from ..training.state import Replica
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def estimate(plan: Plan, settings: Settings) -> Estimate:
             engine=settings.engine,
         )
         per_second = _rate(trial)
+    # As for a budget: what the adaptive schedule measures between chunks takes its share.
+    per_second /= 1.0 + measuring_share(plan.recipe)
     return Estimate(plan.recipe.steps, per_second, plan.recipe.steps / per_second)
 
 

@@ -78,6 +78,11 @@ def tuned(plan: Plan, document: TuningDocument) -> Plan:
         ours, theirs = _json(plan.spec)[name], _json(document)[name]
         if ours != theirs:
             raise UsageError(f"the tuning is of {name}={theirs}, and the run has {name}={ours}")
+    if not _is_of_prompts(plan, document):
+        raise UsageError(
+            "the tuning was made for another evaluation seed than the run's, "
+            f"{plan.spec.eval_seed}: tune again with it"
+        )
     contradiction = _contradiction(plan, document)
     if contradiction is not None:
         raise UsageError(contradiction)
@@ -87,6 +92,11 @@ def tuned(plan: Plan, document: TuningDocument) -> Plan:
     }
     planned = resolve(request.model_copy(update=changes))
     return replace(planned, tuning=sealed_tuning(document))
+
+
+def _is_of_prompts(plan: Plan, document: TuningDocument) -> bool:
+    """Whether the tuning's prompts are those that belong to the run's, and are never the same."""
+    return document.evaluation_seed == tuning_evaluation_seed(plan.spec.eval_seed)
 
 
 def _chosen(document: TuningDocument, group: Group) -> dict[str, Any]:
@@ -107,15 +117,15 @@ def _contradiction(plan: Plan, document: TuningDocument) -> str | None:
 
 
 def agrees(plan: Plan, document: TuningDocument) -> bool:
-    """Whether a tuning has no other value of an argument that the run gives."""
-    return _contradiction(plan, document) is None
+    """Whether a tuning is for the run's prompts, with no other value of an argument of the run."""
+    return _is_of_prompts(plan, document) and _contradiction(plan, document) is None
 
 
 def choose_tuning(plan: Plan, documents: list[TuningDocument]) -> TuningDocument | None:
     """The tuning for a plan: that of its budget first, then of most trials, then the newest.
 
-    One that fits but for an argument that the run gives comes last: `tuned` names the argument.
-    None if there is none.
+    One that fits but for its prompts, or an argument that the run gives, comes last: `tuned` says
+    what it is. None if there is none.
     """
     fitting = [
         document

@@ -17,6 +17,7 @@ from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, reason_of
 from ..api.record import Record
 from ..api.spec import RunSpec, canonical_json
 from ..runs.plan import Plan, resolve
+from ..runs.shifts import asked_shifts, present_shifts
 from ..runs.store import RecordStore
 from .files import SweepFile, expand, reference_of
 from .jobs import request_of
@@ -66,6 +67,7 @@ class SweepCell:
 
     One program can train the cells that share a `program`. `seeds` is the number of its models,
     `request` is the request in canonical JSON, and `position` its grid and its number there.
+    `shifts` are the distributions that it is also evaluated under, which are no part of the run.
     """
 
     id: str
@@ -75,6 +77,7 @@ class SweepCell:
     seeds: int
     request: str
     position: tuple[int, int]
+    shifts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan, position: tuple[int, int]) -> SweepCell:
@@ -89,6 +92,7 @@ class SweepCell:
             seeds=len(spec.seeds),
             request=canonical_json(request_of(plan.request)),
             position=position,
+            shifts=tuple(asked_shifts(plan)),
         )
 
     def command(self, out: Path = RUN_OUT) -> str:
@@ -177,11 +181,13 @@ class Cells:
         return self._records[cell.id]
 
     def missing(self, cells: Iterable[SweepCell]) -> tuple[list[SweepCell], list[Damaged]]:
-        """Those that have no record, and those whose record is damaged."""
+        """Those without a record, or without a shift in it, and those whose record is damaged."""
         without, damaged = [], []
         for cell in cells:
             try:
-                if self.record(cell) is None:
+                record = self.record(cell)
+                if record is None or not set(cell.shifts) <= {*present_shifts(record)}:
+                    self._records.pop(cell.id, None)
                     without.append(cell)
             except RecordError as error:
                 damaged.append(Damaged(cell, str(error)))
@@ -244,7 +250,9 @@ class Cells:
 
     def _plan(self, request: RunSpec) -> Plan | None:
         try:
-            return resolve(request)
+            plan = resolve(request)
+            asked_shifts(plan)  # refuses those that the task does not define
+            return plan
         except PLUGIN_FAILURES as error:
             command = command_into(self.store.folder, request)
             self.failures.append(Failure(command, reason_of(error)))

@@ -13,7 +13,7 @@ import torch
 from ..api.config import parse_config
 from ..api.errors import PLUGIN_FAILURES, CheckpointError, first_line, reason_of
 from ..api.spec import RunSpec, canonical_json
-from ..console import report
+from ..console import report, show_traceback
 from ..devices import free_memory
 from ..runs.plan import Plan, resolve
 from ..runs.run import run_plans
@@ -84,6 +84,7 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
         half = (len(requests) + 1) // 2
         parts = [requests[:half], requests[half:]]
     except PLUGIN_FAILURES as error:
+        show_traceback(error)
         reason = reason_of(error)
         refuses_checkpoint = bool(begun) and isinstance(error, CheckpointError)
     if len(requests) == 1:

@@ -27,6 +27,7 @@ from ...runs.plan import Plan, resolve
 from ...runs.ready_models import ReadyModels
 from ...runs.run import evaluate_and_record, run_plans
 from ...runs.settings import Settings
+from ...runs.shift_records import add_shifts
 from ...runs.store import RecordStore, read_record
 from ...runs.training import checkpoint_path, training_code
 from ...training.checkpoints import load_state, load_weights
@@ -127,10 +128,11 @@ def merge(plan: Plan, settings: Settings) -> Record:
         _budget([r.budget for r in records if r.budget]),
         _curve([r.validation_curve for r in records if r.validation_curve]),
     )
+    device, grading = find_device(settings.device), plan.prepare_grading()
     with full_precision(DTYPES[plan.spec.dtype]):
-        record = evaluate_and_record(plan, ready, None, settings, find_device(settings.device))
+        record = evaluate_and_record(plan, ready, grading, settings, device)
     RecordStore(settings.out).write(record)
-    return record
+    return add_shifts(plan, record, settings, device)
 
 
 def _steps_taken(record: Record) -> int:

@@ -15,6 +15,7 @@ from ...api.tuning import TuningDocument
 from ...console import counted
 from ...files import RECORDS, STUDIES
 from ...runs.plan import Plan
+from ...runs.reuse import missing_shifts
 from ...runs.settings import Settings
 from ...runs.store import RecordStore, has_end
 from ...runs.suites import SuiteCell, find_suite, resolve_suite
@@ -77,8 +78,12 @@ def cells_of(campaign: Campaign, settings: Settings) -> list[CampaignCell]:
     """All cells in the order of the stages, each once, with what is left of each."""
     progress = _Progress(campaign, settings)
     cells: dict[str, CampaignCell] = {}
+    # A stage's winner may be a model that an earlier stage has too.
+    repeated: list[CampaignCell] = []
     for stage in campaign.stage:
-        for cell in _cells_of_stage(stage, progress, list(cells.values())):
+        of_stage = list(_cells_of_stage(stage, progress, repeated))
+        repeated += of_stage
+        for cell in of_stage:
             is_whole = isinstance(cell.work, TrainRun | MergeSeeds)
             cells.setdefault(cell.plan.spec.id if is_whole and cell.plan else cell.name, cell)
     return list(cells.values())
@@ -253,7 +258,12 @@ class _Progress:
 
 
 def _has_record(plan: Plan, stores: Iterable[RecordStore]) -> bool:
-    return any(has_end(store.path(plan.spec)) for store in stores)
+    """Whether one of the stores has the plan's record, with the shifts that the plan asks for."""
+    having = [store for store in stores if has_end(store.path(plan.spec))]
+    if not plan.request.shift:
+        return bool(having)
+    records = [record for store in having if (record := store.find(plan.spec)) is not None]
+    return any(not missing_shifts(plan, record) for record in records)
 
 
 def sweep_folder(settings: Settings, entry: SweepEntry) -> Path:

@@ -1,0 +1,69 @@
+"""Shifts are no part of a run, and a sweep, a campaign and merged seeds have them all the same."""
+
+from __future__ import annotations
+
+from iclbench import RecordStore, RunSpec, sweep
+from iclbench.runs.plan import resolve
+from iclbench.runs.settings import Settings
+from iclbench.runs.store import read_record
+from iclbench.sweeps.campaign.apart import merge, run_seed
+from iclbench.sweeps.campaign.cells import cells_of
+from iclbench.sweeps.campaign.files import Campaign
+
+TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke",
+        "recipe_args": {"steps": 3}, "seeds": 2, "eval_prompts": 32}  # fmt: skip
+
+
+def held(out):
+    """The evaluations of every record in a folder."""
+    return [sorted(read_record(path).evaluations) for path in RecordStore(out).paths()]
+
+
+def test_a_sweep_adds_shifts_to_records_that_exist(tmp_path):
+    grid = {"model": ["zero", "baseconv"]}
+    sweep({"defaults": TINY, "grid": [grid]}, out=tmp_path)
+    shifted = {"defaults": {**TINY, "shift": ["quadrants"]}, "grid": [grid]}
+    added = sweep(shifted, out=tmp_path)
+    assert (added.failures, len(added.records)) == ([], 2)
+    assert held(tmp_path) == [["main", "quadrants"]] * 2
+    lines = []
+    sweep(shifted, out=tmp_path, report=lines.append)
+    assert "2 runs: 2 skipped, 0 to run" in lines
+
+
+def test_a_sweep_names_a_shift_that_is_not_defined(tmp_path):
+    result = sweep({"defaults": {**TINY, "shift": ["nosuch"]}, "grid": [{"model": "zero"}]},
+                   out=tmp_path)  # fmt: skip
+    (failure,) = result.failures
+    assert "unknown shift 'nosuch'" in failure.reason
+
+
+def test_a_cell_of_a_campaign_without_its_shifts_is_not_done(tmp_path):
+    suite = tmp_path / "tiny.toml"
+    suite.write_text(
+        'name = "tiny"\nversion = 1\nsummary = "one"\n[defaults]\neval_prompts = 32\n'
+        'chance = "zero"\n[[board]]\nname = "plain"\ntask = "least-squares"\n'
+        "task_args = { dim = 2, examples = 4 }\n"
+    )
+    stage = {"name": "one", "summary": "", "suite": str(suite), "models": ["averaging"],
+             "fields": {"shift": ["quadrants"]}}  # fmt: skip
+    campaign = Campaign.model_validate({"trials": 0, "stage": [stage]})
+    args = {"model": "averaging", "task": "least-squares", "eval_prompts": 32,
+            "task_args": TINY["task_args"]}  # fmt: skip
+
+    def state():
+        return cells_of(campaign, Settings(tmp_path))[-1].state
+
+    sweep({"grid": [args]}, out=tmp_path)
+    assert state() == "to run"
+    sweep({"grid": [{**args, "shift": ["quadrants"]}]}, out=tmp_path)
+    assert state() == "done"
+
+
+def test_merged_seeds_are_evaluated_under_the_shifts_that_were_asked_for(tmp_path):
+    plan = resolve(RunSpec(model="baseconv", **{**TINY, "shift": ("quadrants",)}))
+    settings = Settings(tmp_path, device="cpu")
+    for seed in plan.spec.seeds:
+        run_seed(plan, seed, settings)
+    assert sorted(merge(plan, settings).evaluations) == ["main", "quadrants"]
+    assert held(tmp_path) == [["main", "quadrants"]]
