@@ -99,10 +99,7 @@ def tune(
             executor_args=parse_arguments(executor_args or [], "--executor-args"),
         )
         plans = _plans(model, task, suite, with_files_of_weights(spec))
-        unused = [option for name, option in options_given(context).items() if name in _OF_RUNS]
-        if unused:
-            report(f"{', '.join(unused)} without effect on trials, which have seeds of their own "
-                   "and are evaluated by what ranks alone")  # fmt: skip
+        _say_unused(context)
         output = Output(style, columns, sort)
         executor_of(search, settings)  # refuses once what every board would refuse
         if dry_run:
@@ -114,6 +111,16 @@ def tune(
             code = _tune_all(plans, settings, search, output)
     if code:
         raise typer.Exit(code)
+
+
+def _say_unused(context: typer.Context) -> None:
+    """Say which options of a run were given that trials do not have."""
+    unused = [option for name, option in options_given(context).items() if name in _OF_RUNS]
+    if unused:
+        report(
+            f"{', '.join(unused)} without effect on trials, which have seeds of their own and are "
+            "evaluated by what ranks alone"
+        )
 
 
 def _planned(plans: Mapping[str, Plan], settings: Settings, search: SearchSettings) -> list[Table]:
