@@ -84,7 +84,6 @@ def tune(
         from ..display.views import waiting
 
         with waiting("loading torch"):
-            from ..files import removed_if_empty, require_writable
             from ..runs.settings import Settings
             from ..sweeps.tuning.search import SearchSettings, executor_of
 
@@ -106,9 +105,7 @@ def tune(
             show_tables(_planned(plans, settings, search), output)
             return
         _require_columns(plans, settings, search, output)
-        with removed_if_empty(settings.out):
-            require_writable(settings.out)
-            code = _tune_all(plans, settings, search, output)
+        code = _tune_all(plans, settings, search, output)
     if code:
         raise typer.Exit(code)
 
@@ -153,17 +150,20 @@ def _tune_all(
 ) -> int:
     """Tune plans and print the trials of each, or all as one table; returns the exit code."""
     from ..display.progress import progress_of_jobs
+    from ..files import removed_if_empty, require_writable
 
     code, tables = 0, []
-    for name, plan in plans.items():
-        with progress_of_jobs(f"tuning {name}") as display:
-            failed, table = _tune(name, plan, settings, search, display)
-        code = max(code, failed)
-        if table is not None and output.is_default:
-            typer.echo()
-            show_tables([table], output)
-        elif table is not None:
-            tables.append(table)
+    with removed_if_empty(settings.out):
+        require_writable(settings.out)
+        for name, plan in plans.items():
+            with progress_of_jobs(f"tuning {name}") as display:
+                failed, table = _tune(name, plan, settings, search, display)
+            code = max(code, failed)
+            if table is not None and output.is_default:
+                typer.echo()
+                show_tables([table], output)
+            elif table is not None:
+                tables.append(table)
     if tables:
         show_tables(tables, output)
     return code
