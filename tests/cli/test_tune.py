@@ -164,11 +164,14 @@ def test_bad_usage_is_one_line(cli, tmp_path, args, message):
     assert outcome.err.count("\n") == 1
 
 
-def test_a_search_that_fails_decides_the_exit_code_though_a_later_one_succeeds(monkeypatch):
+def test_a_search_that_fails_decides_the_exit_code_though_a_later_one_succeeds(
+    tmp_path, monkeypatch
+):
     outcomes = iter([(1, None), (0, None)])
     monkeypatch.setattr(tune, "_tune", lambda *_: next(outcomes))
     plan = SimpleNamespace(spec=SimpleNamespace(model="a", task="b"))
-    assert tune._tune_all({"a on b": plan, "a on c": plan}, None, None, Output()) == 1
+    plans, settings = {"a on b": plan, "a on c": plan}, Settings(tmp_path)
+    assert tune._tune_all(plans, settings, None, Output()) == 1
 
 
 def test_a_solver_has_nothing_to_tune(cli, tmp_path):
