@@ -210,6 +210,7 @@ def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[
     from ..api.errors import UnsupportedError
     from ..api.spec import RunSpec
     from ..runs.plan import resolve
+    from ..runs.shifts import asked_shifts
 
     if not models or not tasks:
         no_record = f"{spec['weights']} is no record (*.json): " if "weights" in spec else ""
@@ -227,6 +228,7 @@ def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[
             }
             try:
                 plan = resolve(parse_config(RunSpec, request, "run"))
+                asked_shifts(plan)  # refuses those that the task does not define
             except UnsupportedError as error:
                 impossible.append(str(error))
             else:

@@ -32,6 +32,20 @@ if TYPE_CHECKING:
     from .tuning import Preparation
 
 
+def _require_shifts(plans: Sequence[Plan]) -> None:
+    """Raise UsageError for shifts that no board defines; one that lacks them fails alone."""
+    from ..runs.shifts import asked_shifts
+
+    problems = []
+    for plan in plans:
+        try:
+            asked_shifts(plan)
+        except UsageError as error:
+            problems.append(error)
+    if problems and len(problems) == len(plans):
+        raise problems[0]
+
+
 class SuiteRun:
     """Models on the boards of a suite: the plans, what they cost, and the scores afterwards."""
 
@@ -56,6 +70,7 @@ class SuiteRun:
             cell if cell.plan is None else replace(cell, plan=prepare.with_tuning(cell.plan))
             for cell in resolve_suite(self.suite, models, changes)
         ]
+        _require_shifts([plan for _, plan in self.named])
         asked = [cell for cell in self.cells if not cell.extra]
         prepare.require_used([cell.plan for cell in asked if cell.plan is not None])
         require_solvers(self.suite, self.cells)
@@ -109,16 +124,15 @@ class SuiteRun:
             typer.echo(f"training time: {total(estimates(given, settings))}")
 
     def _action(self, cell: SuiteCell) -> str:
-        from ..display.dry_run import has_record
+        from ..display.dry_run import action
         from ..display.progress import action_of
 
         if cell.plan is None:
             return (
                 f"unsupported: {cell.unsupported}" if cell.unsupported else f"error: {cell.error}"
             )
-        exists = has_record(cell.plan, self.prepare.settings)
-        action = "record exists" if exists else action_of(cell.plan.spec)
-        return f"{action}, tuned" if cell.plan.tuning else action
+        does = action(cell.plan, self.prepare.settings, action_of(cell.plan.spec))
+        return f"{does}, tuned" if cell.plan.tuning else does
 
     def has_failures(self, errors: Mapping[str, BaseException]) -> bool:
         """Whether a cell failed, an extra one too; what a model can't do is no failure."""

@@ -84,15 +84,16 @@ def has_record(plan: Plan, settings: Settings) -> bool:
     return not settings.force and RecordStore(settings.out).path(plan.spec).exists()
 
 
-def _action(plan: Plan, settings: Settings) -> str:
+def action(plan: Plan, settings: Settings, fresh: str) -> str:
+    """What a run does: `fresh`, unless there is a record or a checkpoint."""
     if has_record(plan, settings):
         record = RecordStore(settings.out).find(plan.spec)
         added = missing_shifts(plan, record) if record is not None else []
         return f"adds {counted(len(added), 'shift')}" if added else "record exists"
     goes_on = settings.resume and not settings.force
     if plan.recipe and goes_on and checkpoint_path([plan], settings.out).exists():
-        return f"{ACTIONS[plan.spec.origin]} from its checkpoint"
-    return ACTIONS[plan.spec.origin]
+        return f"{fresh} from its checkpoint"
+    return fresh
 
 
 def _row(plan: Plan, expected: Estimate | None, settings: Settings) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def _row(plan: Plan, expected: Estimate | None, settings: Settings) -> dict[str,
     row: dict[str, Any] = {
         "model": spec.model,
         "task": spec.task,
-        "does": _action(plan, settings),
+        "does": action(plan, settings, ACTIONS[spec.origin]),
         "arguments": argument_pairs(
             {**request.model_args, **request.task_args, **request.recipe_args}
         ),

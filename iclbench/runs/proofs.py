@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..api.errors import RecordError
 from ..api.record import Proof, Record
 from ..devices import environment, find_device
 from .code import checking_code
 from .report import date_now
-from .store import RecordStore, require_place
+from .store import RecordStore, read_record, require_place
 
 
 def with_proof(record: Record, device: str = "auto") -> Record:
@@ -32,8 +33,14 @@ def without_proof(record: Record) -> Record:
     return record.model_copy(update={"proof": None}).sealed()
 
 
-def write_proof(path: Path, proved: Record) -> None:
-    """Replace the record in `path`; raises RecordError if that is not its place in a store."""
+def write_proof(path: Path, proved: Record, verified: Record) -> None:
+    """Replace the record in `path` by itself with a proof.
+
+    Raises RecordError if that is not its place in a store, or if the file no longer holds the
+    record that was verified: verifying takes time, in which another process may replace it.
+    """
     path = path.resolve()
     require_place(path, proved)
+    if read_record(path).digest != verified.digest:
+        raise RecordError(f"{path}: it was replaced while it was verified; verify it again")
     RecordStore(path.parent.parent).write(proved)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from ..api.errors import RecordError
 from ..api.record import Record
 from ..api.spec import RunSpec
 from ..console import report
@@ -21,6 +22,16 @@ from .plan import Plan
 from .settings import Settings
 from .shifts import ALL, asked_shifts, measure_shifts, present_shifts, with_shifts
 from .store import RecordStore, read_record, require_place
+
+
+def _as_it_is_now(store: RecordStore, record: Record) -> Record:
+    """The record with what was added to it since; raises RecordError if another replaced it."""
+    now = store.find(record.spec)
+    if now is None or (now.created, now.weights_file) != (record.created, record.weights_file):
+        raise RecordError(
+            f"{store.path(record.spec)}: it was replaced while it was evaluated; run this again"
+        )
+    return now
 
 
 @exclusive()
@@ -62,7 +73,9 @@ def add_shifts(plan: Plan, record: Record, settings: Settings, device: torch.dev
         by_seed = {model.seed: model for model in models}
         ordered = [by_seed[seed.seed] for seed in record.seeds]
         shifted = measure_shifts(given, ordered, names, settings, device)
-    held = {*present, *names}
+    # Another process may have added others meanwhile.
+    record = _as_it_is_now(store, record)
+    held = {*present_shifts(record), *names}
     shifts = tuple(name for name in plan.task.shifts if name in held)
     request = RunSpec.from_command(record.command).model_copy(update={"shift": shifts})
     # Whoever has proved the record has not seen these evaluations.

@@ -99,6 +99,17 @@ class SweepCell:
         """The `iclbench run` command of this run, which writes its record to the folder `out`."""
         return command_into(out, parse_config(RunSpec, json.loads(self.request), "run"))
 
+    def is_whole(self, record: Record) -> bool:
+        """Whether its record was evaluated under all shifts that the cell asks for."""
+        return {*self.shifts} <= {*present_shifts(record)}
+
+    def has_whole_record(self, store: RecordStore) -> bool:
+        """Whether it needs no run; a record is only read where shifts are asked for."""
+        if not self.shifts or not store.path(self).exists():
+            return store.path(self).exists()
+        record = store.find(self)
+        return record is not None and self.is_whole(record)
+
 
 class Damaged(NamedTuple):
     """A cell whose record can't be used, and the reason."""
@@ -180,13 +191,15 @@ class Cells:
             self._records[cell.id] = record
         return self._records[cell.id]
 
-    def missing(self, cells: Iterable[SweepCell]) -> tuple[list[SweepCell], list[Damaged]]:
-        """Those without a record, or without a shift in it, and those whose record is damaged."""
+    def missing(
+        self, cells: Iterable[SweepCell], *, shifts: bool = True
+    ) -> tuple[list[SweepCell], list[Damaged]]:
+        """Those without a record, or also without one of their `shifts`, and damaged records."""
         without, damaged = [], []
         for cell in cells:
             try:
                 record = self.record(cell)
-                if record is None or not set(cell.shifts) <= {*present_shifts(record)}:
+                if record is None or (shifts and not cell.is_whole(record)):
                     self._records.pop(cell.id, None)
                     without.append(cell)
             except RecordError as error:

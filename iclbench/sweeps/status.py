@@ -108,9 +108,10 @@ def _statuses(
 
 
 def _of_record(cell: SweepCell, store: RecordStore) -> CellStatus | None:
-    """Done, or failed where the record is damaged; None without a record."""
+    """Done, or failed where the record is damaged; None without one, or without its shifts."""
     try:
-        return CellStatus(cell, "done") if store.find(cell) else None
+        record = store.find(cell)
+        return CellStatus(cell, "done") if record is not None and cell.is_whole(record) else None
     except RecordError as error:
         return CellStatus(cell, "failed", str(error))
 

@@ -130,8 +130,7 @@ def plan_sweep(
     run = _Sweep(file, out, QUICK, {}, {})
     cells = [cell for stage in run.stages for cell in run.cells.resolve(stage)]
     run.require_described(cells)
-    # Records are not read: there may be 100,000.
-    missing = [cell for cell in cells if not run.cells.store.path(cell).exists()]
+    missing = [cell for cell in cells if not cell.has_whole_record(run.cells.store)]
     return run.cells, group_cells(missing, run.file.replicas)
 
 
@@ -203,7 +202,7 @@ def _remaining(error: Interrupted, cells: Cells, later: bool) -> str:
     known = list(cells.cells.values())
     if not known:
         return str(error)
-    missing = sum(not cells.store.path(cell).exists() for cell in known)
+    missing = sum(not cell.has_whole_record(cells.store) for cell in known)
     more = ", plus those that need their weights" if later else ""
     return "; ".join(filter(None, [str(error), f"{missing} of {len(known)} runs remain{more}"]))
 
@@ -215,7 +214,7 @@ def recorded(file: SweepFile, out: str | Path) -> SweepResult:
     """
     cells = Cells(file, RecordStore(out))
     for stage in stages_of(file):
-        missing, damaged = cells.missing(cells.resolve(stage))
+        missing, damaged = cells.missing(cells.resolve(stage), shifts=False)
         cells.fail_damaged(damaged)
         for cell in missing:
             cells.fail(cell, "it has no record")

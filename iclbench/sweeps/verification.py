@@ -160,6 +160,7 @@ def _checks(path: Path, request: Request) -> tuple[list[Check], str]:
 
     It is only trained again where everything else holds.
     """
+    record = read_record(path)
     checks = verify(path, request.device, trusted=request.trusted)
     if not all(check.holds for check in checks):
         return checks, ""
@@ -169,18 +170,17 @@ def _checks(path: Path, request: Request) -> tuple[list[Check], str]:
         checks += outcome.checks
         proved, retrained = outcome.record, outcome.outcome
     elif request.write:
-        proved = _proved(path, request.device)
+        proved = _proved(path, record, request.device)
     if request.write and proved is not None:
-        write_proof(path, proved)
+        write_proof(path, proved, record)
     return checks, retrained
 
 
-def _proved(path: Path, device: str) -> Record | None:
+def _proved(path: Path, record: Record, device: str) -> Record | None:
     """The record with its proof renewed, or the old one where that says that it was trained again.
 
     A record gets what was not recorded yet when it was made. None if nothing changes.
     """
-    record = read_record(path)
     complete = with_additions(path, record, device)
     if is_retrained(record):
         return None if complete is record else complete

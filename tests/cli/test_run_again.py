@@ -110,3 +110,12 @@ def test_a_column_that_is_headed_by_what_ranks_is_suggested(cli, tmp_path):
     outcome = cli(*SOLVER, "--out", tmp_path, "--sort", "digit")
     assert outcome.code == 2
     assert "did you mean 'digits'?" in outcome.err
+
+
+@pytest.mark.parametrize("words", [("--dry-run",), ("--tune", "--trials", "1"), ()])
+def test_an_unknown_shift_is_refused_before_any_time_is_spent(cli, tmp_path, words):
+    run = ("run", "--model", "zero,transformer", *TASK, *TINY, "--out", tmp_path)
+    outcome = cli(*run, "--shift", "quadrant", *words)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "unknown shift 'quadrant'; did you mean 'quadrants' or" in outcome.err
+    assert not list(tmp_path.rglob("*.json"))

@@ -122,7 +122,7 @@ def test_a_sound_record_is_proved_and_its_claims_give_way(records):
     path = edit(lambda c: c.update(created="2026-11-02T00:00:00+00:00"))(records)
     outcome = retrain(path)
     assert all(check.holds for check in outcome.checks)
-    write_proof(path, outcome.record)
+    write_proof(path, outcome.record, read_record(path))
     proved = read_record(path)
     assert proved.proof.kind == "retrained"
     assert proved.proof.same_bits

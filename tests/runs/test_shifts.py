@@ -169,7 +169,7 @@ def test_without_shifts_none_is_made(tmp_path, monkeypatch):
 def test_further_evaluations_end_a_proof_that_has_not_seen_them(trained, monkeypatch):
     folder, before = trained
     path = RecordStore(folder).path(before.spec)
-    write_proof(path, with_proof(before, "cpu"))
+    write_proof(path, with_proof(before, "cpu"), before)
     assert read_record(path).proof is not None
     monkeypatch.chdir(path.parent)
     # A record may be named from within its folder.

@@ -105,7 +105,7 @@ def test_a_record_has_one_place_in_any_folder(copied):
         with pytest.raises(RecordError, match=f"the record of this run is {record.file}"):
             require_place(path, record)
         with pytest.raises(RecordError, match="the record of this run is"):
-            write_proof(path, record)
+            write_proof(path, record, record)
 
 
 def test_a_missing_record_is_refused(tmp_path):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from iclbench import RecordStore, RunSpec, sweep
+from iclbench import RecordStore, RunSpec, sweep, sweep_status
 from iclbench.runs.plan import resolve
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.sweeps.campaign.apart import merge, run_seed
 from iclbench.sweeps.campaign.cells import cells_of
 from iclbench.sweeps.campaign.files import Campaign
+from iclbench.sweeps.files import read_sweep_file
+from iclbench.sweeps.sweep import plan_sweep, recorded
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke",
         "recipe_args": {"steps": 3}, "seeds": 2, "eval_prompts": 32}  # fmt: skip
@@ -67,3 +69,17 @@ def test_merged_seeds_are_evaluated_under_the_shifts_that_were_asked_for(tmp_pat
         run_seed(plan, seed, settings)
     assert sorted(merge(plan, settings).evaluations) == ["main", "quadrants"]
     assert held(tmp_path) == [["main", "quadrants"]]
+
+
+def test_status_plan_and_figures_agree_about_missing_shifts(tmp_path):
+    grid = {"model": ["zero", "averaging"]}
+    sweep({"defaults": TINY, "grid": [grid]}, out=tmp_path)
+    shifted = {"defaults": {**TINY, "shift": ["quadrants"]}, "grid": [grid]}
+    assert [one.state for one in sweep_status(shifted, out=tmp_path).cells] == ["not begun"] * 2
+    _, programs = plan_sweep(shifted, out=tmp_path)
+    assert sum(map(len, programs)) == 2
+    # Figures without shifts draw what is there.
+    assert len(recorded(read_sweep_file(shifted), tmp_path).records) == 2
+    sweep(shifted, out=tmp_path)
+    assert [one.state for one in sweep_status(shifted, out=tmp_path).cells] == ["done"] * 2
+    assert plan_sweep(shifted, out=tmp_path)[1] == []

@@ -216,7 +216,7 @@ def test_an_untuned_record_of_the_same_run_gets_the_tuning(searched, tmp_path, m
 def test_a_record_that_gets_a_tuning_loses_the_proof_that_was_made_without_it(searched, tmp_path):
     plan = tuned(plan_of(), searched[1])
     (before,) = run_plans([resolve(plan.request)], Settings(tmp_path))
-    write_proof(RecordStore(tmp_path).path(before.spec), with_proof(before, "cpu"))
+    write_proof(RecordStore(tmp_path).path(before.spec), with_proof(before, "cpu"), before)
     (after,) = run_plans([plan], Settings(tmp_path))
     assert (after.tuning, after.proof) == (plan.tuning, None)
 

@@ -17,6 +17,7 @@ from ...files import RECORDS, STUDIES
 from ...runs.plan import Plan
 from ...runs.reuse import missing_shifts
 from ...runs.settings import Settings
+from ...runs.shifts import asked_shifts
 from ...runs.store import RecordStore, has_end
 from ...runs.suites import SuiteCell, find_suite, resolve_suite
 from ...runs.tuned import TUNINGS_FOLDER, agrees, choose_tuning, read_tunings, tuned
@@ -181,6 +182,10 @@ class _Progress:
             if board_cell.unsupported is not None:
                 return cell("unsupported", reason=board_cell.unsupported)
             return cell("failed", reason=str(board_cell.error))
+        try:
+            asked_shifts(plan)
+        except UsageError as error:
+            return cell("failed", reason=str(error))
         if plan.recipe is not None and self.campaign.trials > 0:
             document = document or self.tuning(plan)
             if document is None:
