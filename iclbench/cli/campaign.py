@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..api.errors import UsageError
 from ..api.options import parse_arguments
 from ..console import counted
 from ..display.table import Output
@@ -62,11 +63,14 @@ def campaign(
     A failed cell does not stop the others. With --dry-run, list the state of every cell and the
     hours needed.
     """
+    if dry_run and hours is not None:
+        raise UsageError("--dry-run prints the hours of the whole campaign: leave out --hours")
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
         from ..display.views import waiting
 
         with waiting("loading torch"):
+            from ..devices import require_devices
             from ..display.progress import progress_of_jobs
             from ..runs.settings import Settings
             from ..sweeps.campaign.files import read_campaign
@@ -78,7 +82,9 @@ def campaign(
         settings = Settings(out=Path(out), device=device, engine=engine)
         executor_options = parse_arguments(executor_args or [], "--executor-args")
         if dry_run:
-            make_executor(executor, executor_options, settings.out)  # refuses wrong arguments
+            # It refuses what the campaign itself would.
+            runner = make_executor(executor, executor_options, settings.out)
+            require_devices(device, workers, remote=runner.remote)
             raise typer.Exit(_print_plan(content, settings, workers))
         with progress_of_jobs("planning the campaign") as display:
             failures = run_campaign(

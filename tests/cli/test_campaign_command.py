@@ -43,9 +43,11 @@ def test_the_plan_says_what_is_left_and_a_run_finishes_it(cli, file, tmp_path):
     [
         (("--device", "cuda:99"), "does not exist"),
         (("--device", "cuda:1", "--workers", "2"), "several workers use one GPU each"),
+        (("--device", "cuda:99", "--dry-run"), "does not exist"),
+        (("--hours", "1", "--dry-run"), "leave out --hours"),
     ],
 )
-def test_a_device_that_cannot_be_used_is_refused_before_any_cell(
+def test_what_a_campaign_cannot_do_is_refused_before_any_cell(
     cli, file, tmp_path, options, message
 ):
     refused = cli("campaign", file, "--out", tmp_path / "out", *options)
