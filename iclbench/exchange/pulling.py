@@ -27,7 +27,7 @@ from ..files import (
     require_writable,
 )
 from ..runs.heldout import SUFFIX
-from ..runs.objects import MOST_OBJECT_BYTES, Objects
+from ..runs.objects import MOST_OBJECT_BYTES, Objects, most_bytes
 from ..runs.proofs import is_retrained, without_proof
 from ..runs.store import MOST_RECORD_BYTES, RecordStore, is_record_name, read_record, require_place
 from ..runs.strangers import require_harmless
@@ -177,11 +177,7 @@ def _needed(source: Source, records: Sequence[Record], listed: Listing) -> list[
 def _most_bytes(reference: FileReference) -> int:
     if reference.shape is None:
         return MOST_OBJECT_BYTES
-    values = 8
-    for length in reference.shape:
-        values *= max(length, 0)
-    # An incompressible frame is longer than its content by less than this.
-    return min(values + values // 128 + 1024, MOST_OBJECT_BYTES)
+    return min(most_bytes(reference.shape), MOST_OBJECT_BYTES)
 
 
 def _require_whole(staging: Path, records: Sequence[Record]) -> None:

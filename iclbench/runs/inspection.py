@@ -25,6 +25,18 @@ HIDDEN = 1e-6
 DEPENDS = "a prompt's prediction depends on the other prompts of its batch"
 
 
+def _complex_numbers(module: nn.Module) -> str | None:
+    """Which numbers of a module can't be trained, or not be kept in a file; None if all can."""
+    # Training keeps all parameters in one tensor, of which a complex one would make all complex.
+    for name, parameter in module.named_parameters():
+        if parameter.is_complex():
+            return f"its parameter {name} is complex: use two real ones, its two parts"
+    for name, value in module.state_dict().items():
+        if value.dtype == torch.complex128:
+            return f"its buffer {name} is complex128, which safetensors does not hold: use two"
+    return None
+
+
 def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) -> str | None:
     """What is wrong with a module's predictions, in one sentence, or None.
 
@@ -34,10 +46,9 @@ def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) ->
     and tell the sizes of its states as whole numbers if at all.
     A solver or a construction may fail on single prompts, and its rounding may depend on a batch.
     """
-    # Training keeps all parameters in one tensor, of which a complex one would make all complex.
-    for name, parameter in module.named_parameters():
-        if parameter.is_complex():
-            return f"its parameter {name} is complex: use two real ones, its two parts"
+    problem = _complex_numbers(module)
+    if problem is not None:
+        return problem
     dtype = torch.get_default_dtype()
     batch = training_batch(task, PROMPTS, torch_generator("cpu", "inspection"), dtype)
     module.eval()

@@ -11,7 +11,7 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -30,6 +30,13 @@ COMPRESSION = 3
 #: Files younger than this, a week, are not collected: a run may be about to name them in its
 #: record, once all that it trained together is evaluated.
 GRACE_SECONDS = 7 * 24 * 3600.0
+
+
+def most_bytes(shape: Sequence[int]) -> int:
+    """The most bytes that an array of this shape takes as a file."""
+    size = 8 * math.prod(max(length, 0) for length in shape)
+    # An incompressible frame is longer than its content by less than this.
+    return size + size // 128 + 1024
 
 
 class Objects:
@@ -107,9 +114,7 @@ class Objects:
             raise RecordError(f"{path} is not named as an array")
         if math.prod(shape) > MOST_VALUES:
             raise RecordError(f"{path}: {math.prod(shape):,} values are more than are read")
-        # An incompressible frame is longer than its content by less than this.
-        size = 8 * math.prod(shape)
-        data = self.read(reference, most=size + size // 128 + 1024)
+        data = self.read(reference, most=most_bytes(shape))
         try:
             return unpack(data, shape)
         except (zstandard.ZstdError, ValueError) as error:

@@ -163,6 +163,15 @@ class ChangesDtype(SequenceArchitecture):
         return Mixer()
 
 
+class WideBuffer(SequenceArchitecture):
+    name = "wide-buffer"
+
+    def mixer(self, width, length, causal, config):
+        mixer = nn.Identity()
+        mixer.register_buffer("phases", torch.ones(width, dtype=torch.complex128))
+        return mixer
+
+
 @pytest.mark.parametrize(
     ("architecture", "reason"),
     [
@@ -176,6 +185,7 @@ class ChangesDtype(SequenceArchitecture):
         (with_parameter(drawn_by_numpy), "with one seed, its blocks.0.mixer.bias differs"),
         (with_parameter(torch.empty), "with one seed, its blocks.0.mixer.bias differs"),
         (with_parameter(lambda n: torch.zeros(n, dtype=torch.complex64)), "bias is complex"),
+        (WideBuffer, "buffer blocks.0.mixer.phases is complex128"),
     ],
 )
 def test_an_architecture_that_breaks_its_promise_is_caught(architecture, reason):
