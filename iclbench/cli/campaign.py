@@ -29,6 +29,7 @@ from .interruption import stops_on_signals
 from .paths import usable_path
 
 if TYPE_CHECKING:
+    from ..api.executor import Executor
     from ..runs.settings import Settings
     from ..sweeps.campaign.cells import CampaignCell
     from ..sweeps.campaign.files import Campaign
@@ -70,7 +71,6 @@ def campaign(
         from ..display.views import waiting
 
         with waiting("loading torch"):
-            from ..devices import require_devices
             from ..display.progress import progress_of_jobs
             from ..runs.settings import Settings
             from ..sweeps.campaign.files import read_campaign
@@ -82,10 +82,8 @@ def campaign(
         settings = Settings(out=Path(out), device=device, engine=engine)
         executor_options = parse_arguments(executor_args or [], "--executor-args")
         if dry_run:
-            # It refuses what the campaign itself would.
             runner = make_executor(executor, executor_options, settings.out)
-            require_devices(device, workers, remote=runner.remote)
-            raise typer.Exit(_print_plan(content, settings, workers))
+            raise typer.Exit(_print_plan(content, settings, workers, runner))
         with progress_of_jobs("planning the campaign") as display:
             failures = run_campaign(
                 content,
@@ -100,11 +98,16 @@ def campaign(
     end_with(failures, 1 if failures else 0)
 
 
-def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
-    """Print every cell with what is left of it, and the time of each stage; the exit code."""
+def _print_plan(content: Campaign, settings: Settings, workers: int, runner: Executor) -> int:
+    """Print every cell with what is left of it, and the time of each stage; the exit code.
+
+    Raises UsageError for a device that the campaign itself would refuse.
+    """
+    from ..devices import require_devices
     from ..display.views import duration
     from ..sweeps.campaign.cells import cells_of, seconds_left
 
+    require_devices(settings.device, workers, remote=runner.remote)
     cells = cells_of(content, settings)
     width = max(len(cell.board) for cell in cells)
     members = {name: list(group) for name, group in groupby(cells, key=lambda cell: cell.stage)}
