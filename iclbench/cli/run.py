@@ -213,7 +213,7 @@ def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[
     from ..runs.shifts import asked_shifts
 
     if not models or not tasks:
-        no_record = f"{spec['weights']} is no record (*.json): " if "weights" in spec else ""
+        no_record = f"{spec['weights']} is not a record (*.json): " if "weights" in spec else ""
         raise UsageError(f"{no_record}--model and --task need at least one name; or give --suite")
     plans: dict[str, Plan] = {}
     impossible: list[str] = []

@@ -43,8 +43,9 @@ def submit(
     trusted: Trust = False,
     strict: Strict = False,
 ) -> None:
-    """Verify records, copy them into the leaderboards, and sum up: redirected, in Markdown.
+    """Verify records, copy them into the leaderboards, and print a summary.
 
+    Where the output is redirected, the summary is Markdown, as for a pull request.
     A refused record does not stop the others. Exits with 2 if any record is refused.
     """
     sound_host(strict)

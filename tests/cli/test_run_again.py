@@ -65,7 +65,7 @@ def test_run_adds_to_a_record_only_the_shifts_that_are_named(cli, tmp_path, shif
     assert shifts() == ["main"]
     other = cli("run", "--weights", "weights.safetensors", "--shift", "noisy")
     assert other.code == 2
-    assert "weights.safetensors is no record (*.json): --model and --task need" in other.err
+    assert "weights.safetensors is not a record (*.json): --model and --task need" in other.err
 
 
 def test_run_says_which_options_of_training_have_no_effect(cli, tmp_path):
