@@ -37,6 +37,28 @@ def write_atomically(path: Path, data: bytes) -> None:
 
     An OSError names `path`.
     """
+    with _written_beside(path, data) as temporary:
+        temporary.replace(path)
+
+
+def write_first(path: Path, data: bytes) -> bool:
+    """Write `data` as `write_atomically` does unless there is a file; returns whether it did.
+
+    Of several processes one is the first, but on file systems without hard links.
+    """
+    with _written_beside(path, data) as temporary:
+        try:
+            path.hardlink_to(temporary)
+        except FileExistsError:
+            return False
+        except OSError:
+            temporary.replace(path)
+        return True
+
+
+@contextmanager
+def _written_beside(path: Path, data: bytes) -> Iterator[Path]:
+    """Give the block a temporary file with `data` in the folder of `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{_new_name()}.tmp")
     try:
@@ -44,7 +66,7 @@ def write_atomically(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        yield temporary
     except OSError as error:
         if error.errno is not None:
             error.filename = str(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from iclbench.files import (
     read_toml,
     staged,
     write_atomically,
+    write_first,
     write_output,
 )
 
@@ -46,6 +48,26 @@ def test_an_error_names_the_file_and_not_a_temporary_one(tmp_path):
     assert caught.value.filename == str(path)
     with pytest.raises(UsageError, match=r"/n{250} can't be written: File name too long$"):
         write_output(path, b"")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_of_several_writers_one_is_the_first(tmp_path, monkeypatch, links):
+    """Where the file system has no hard links, the last one's file is whole all the same."""
+    if not links:
+
+        def refused(self, target):
+            raise OSError(1, "Operation not permitted")
+
+        monkeypatch.setattr(Path, "hardlink_to", refused)
+    path = tmp_path / "new" / "first"
+    with ThreadPoolExecutor(8) as pool:
+        first = list(pool.map(lambda i: write_first(path, bytes([i]) * 1000), range(8)))
+    content = path.read_bytes()
+    assert len(content) == 1000
+    assert set(content) == {content[0]}
+    if links:
+        assert [i for i, was_first in enumerate(first) if was_first] == [content[0]]
+    assert [p.name for p in path.parent.iterdir()] == ["first"]
 
 
 def test_threads_may_write_the_same_file(tmp_path):

@@ -49,6 +49,7 @@ class RunSpec(Config):
     )
     weights: Annotated[str | None, Option("trained|CONSTRUCTION|PATH")] = Field(
         None,
+        min_length=1,
         description="source of the weights; by default, a solver or a language model runs as it "
         "is, and any other model is trained",
     )
@@ -56,7 +57,9 @@ class RunSpec(Config):
         {}, description="arguments of the construction of --weights or --init"
     )
     init: Annotated[str | None, Option("CONSTRUCTION|PATH", training=True)] = Field(
-        None, description="weights to start training from; by default, they are random"
+        None,
+        min_length=1,
+        description="weights to start training from; by default, they are random",
     )
     freeze: Annotated[tuple[str, ...], Patterns("PATTERN", training=True)] = Field(
         (), description="parameters to keep fixed, as a pattern of their names; needs --init"

@@ -14,6 +14,7 @@ from ..api.options import parse_names
 from ..console import report
 from ..display.table import Output
 from ..files import removed_if_empty
+from ..runs.record_weights import with_files_of_weights
 from .boards_of_runs import print_boards_of, require_columns_of_boards, say_what_next
 from .common import (
     CheckpointSeconds,
@@ -33,7 +34,6 @@ from .common import (
 )
 from .interruption import stops_on_signals
 from .paths import usable_path
-from .record_weights import with_files_of_weights
 from .shifting import show_shifted
 from .spec_options import training_options, with_spec_options
 from .suites import SuiteRun

@@ -12,6 +12,7 @@ from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..api.options import parse_arguments
 from ..console import report, show_traceback
 from ..display.table import Output
+from ..runs.record_weights import with_files_of_weights
 from ..sweeps.tuning.trials import TRIALS
 from .common import (
     Columns,
@@ -33,7 +34,6 @@ from .common import (
     sound_host,
 )
 from .interruption import stops_on_signals
-from .record_weights import with_files_of_weights
 from .spec_options import with_spec_options
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from ..api.record import Record
 from ..api.spec import RunSpec
 from ..plugins import host
 from ..runs.plan import resolve
+from ..runs.record_weights import with_files_of_weights
 from ..runs.reuse import with_shifts_of_record
 from ..runs.run import run_plans
 from ..runs.settings import Settings
@@ -93,4 +94,4 @@ def _request(given: Mapping[str, Any]) -> RunSpec:
     for name in ("weights", "init"):
         if name in requested:
             requested[name] = str(requested[name])
-    return parse_config(RunSpec, requested, "run")
+    return parse_config(RunSpec, with_files_of_weights(requested), "run")

@@ -39,7 +39,7 @@ from ..runs.checks import ConformanceError, expect
 from ..runs.evaluate import evaluate, floor
 from ..runs.grading import Grading
 from ..runs.suites import resolve_suite
-from ..training.optimizers.choice import check_optimizer
+from ..training.optimizers.choice import with_whole_optimizer
 from .trials import NotCheckedError
 
 #: What a grader is shown: an ordinary ending, an empty one, and one with other letters.
@@ -184,7 +184,7 @@ def check_recipe(recipe: Recipe) -> None:
     if dot and find_spec(package) is None:
         raise NotCheckedError(f"{package} is not installed")
     try:
-        check_optimizer(recipe)
+        with_whole_optimizer(recipe)
     except UsageError as error:
         expect(False, str(error))
     again = Recipe.model_validate_json(recipe.model_dump_json())

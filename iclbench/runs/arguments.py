@@ -10,7 +10,7 @@ from pydantic import BaseModel, TypeAdapter
 from ..api.config import parse_config
 from ..api.errors import UsageError
 from ..api.recipe import Recipe
-from ..training.optimizers.choice import check_optimizer
+from ..training.optimizers.choice import with_whole_optimizer
 from .plan import Plan
 
 Group = Literal["model_args", "recipe_args"]
@@ -63,4 +63,4 @@ def _replaced(plan: Plan, group: Group, args: Mapping[str, Any]) -> BaseModel:
     if plan.recipe is None:
         raise UsageError(f"{plan.spec.model}: nothing is trained")
     recipe = parse_config(Recipe, {**plan.recipe.model_dump(), **args}, plan.spec.recipe)
-    return recipe.model_copy(update={"optimizer_args": check_optimizer(recipe)})
+    return with_whole_optimizer(recipe)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -15,10 +14,10 @@ from ..api.errors import CheckpointError, UsageError
 from ..api.recipe import Recipe
 from ..console import report
 from ..devices import free_memory
-from ..files import write_atomically
+from ..files import write_first
 from ..training.checkpoints import unusable
 from ..training.loop import Trained, Training
-from ..training.optimizers.choice import check_optimizer
+from ..training.optimizers.choice import with_whole_optimizer
 from ..training.rate import measure_rate
 from ..training.resumption import Resumption
 from ..training.schedules import fit_schedule, measuring_share
@@ -53,7 +52,7 @@ def fix_steps(plan: Plan, make_training: MakeTraining, resumption: Resumption) -
     Those of a budget are the plan's own, or those in a file beside the checkpoint, or they are
     measured now and written to it before training begins. The file is not used where nothing is to
     be resumed, or if other code wrote it. Raises RecordError if that code left a checkpoint too,
-    whose steps would be lost.
+    whose steps would be lost. Processes that begin the same training at once take the same steps.
     """
     assert plan.recipe is not None
     asked = plan.spec.budget
@@ -66,13 +65,17 @@ def fix_steps(plan: Plan, make_training: MakeTraining, resumption: Resumption) -
             return fixed
         if resumption.path.exists():
             raise unusable(resumption.path, "was made by other code")
+        path.unlink(missing_ok=True)
     if not resumption.resume:
         # New steps are another training, for which a checkpoint of the old one would be refused.
-        resumption.path.unlink(missing_ok=True)
+        for old in (resumption.path, path):
+            old.unlink(missing_ok=True)
     budget = Budget.parse(asked)
     rate = _rate(plan.recipe, make_training, budget)
     fixed = FixedSteps(steps=steps_of(budget, rate), rate=rate, asked=asked, code=code)
-    write_atomically(path, (fixed.model_dump_json() + "\n").encode())
+    if not write_first(path, (fixed.model_dump_json() + "\n").encode()):
+        # Another process began the same training meanwhile: both take the same steps.
+        fixed = known_steps(path)
     report(f"{plan.spec.model}: {budget} of {budget.kind} per seed are {fixed.steps:,} steps")
     return fixed
 
@@ -143,8 +146,7 @@ def _is_published(plan: Plan) -> bool:
     paper = plan.task.recipes.get("paper")
     if plan.spec.recipe != "paper" or paper is None:
         return False
-    changes: dict[str, Any] = {"optimizer_args": check_optimizer(paper)}
-    paper = paper.model_copy(update=changes)
+    paper = with_whole_optimizer(paper)
     sizes = [(paper.model_args, plan.config), (paper.task_args, plan.task.config)]
     kept = [
         getattr(config, name, value) == value

@@ -27,7 +27,8 @@ NOT_COUNTED = frozenset(
         "runs": ("__init__", "additions", "arguments", "asked_answers", "causality", "checks",
                  "code", "comparison", "cost_facts", "facts", "grading_facts", "heldout",
                  "heldout_evaluation", "honesty", "inspection", "strangers", "objects", "proofs",
-                 "recorded", "recorded_answers", "recorded_endings", "report", "retraining",
+                 "record_weights", "recorded", "recorded_answers", "recorded_endings", "report",
+                 "retraining",
                  "reuse", "rounding", "shift_records", "sizes", "state_size", "store", "stored",
                  "suites", "tracking", "tuned", "values", "verify", "weights_facts"),
     }.items()

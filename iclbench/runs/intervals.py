@@ -146,9 +146,8 @@ def _bounds(values: np.ndarray, quantity: Quantity) -> tuple[np.ndarray, np.ndar
         fractions = (mean[is_fraction], half[is_fraction], scale[is_fraction])
         bounds[:, is_fraction] = _of_fraction(*fractions, values.shape[1])
         trusted = ~is_positive
-        levels = np.log10(np.where((by_seed > 0).all(axis=0), by_seed, 1.0))
         is_light = (_tail(scaled) <= TAIL) & (bounds[1] <= WIDEST * mean)
-        trusted |= is_light & _has_no_gap(levels, SEED_RATIO)
+        trusted |= is_light & _has_no_gap(_magnitudes(by_seed), SEED_RATIO)
     if len(by_seed) > 1:
         bounds = np.where(trusted, bounds, [by_seed.min(axis=0), by_seed.max(axis=0)])
     return np.sort(bounds * scale, axis=0), trusted
@@ -194,6 +193,17 @@ def _tail(values: np.ndarray) -> np.ndarray:
     return np.asarray(np.log(ratio) / np.diff(ndtri(TAIL_QUANTILES)))
 
 
+def _magnitudes(by_seed: np.ndarray) -> np.ndarray:
+    """The decimal logarithms of the seeds' means (seeds, k), 0 where all of them are 0.
+
+    A single mean of 0 is -inf: it lies infinitely far from the others.
+    """
+    means = np.where((by_seed == 0).all(axis=0), 1.0, np.maximum(by_seed, 0.0))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log10(means))
+
+
 def _has_no_gap(levels: np.ndarray, most: float) -> np.ndarray:
     """Whether the sorted levels of the seeds, (seeds, k), lie at most so far apart, (k,)."""
-    return np.asarray((np.diff(np.sort(levels, axis=0), axis=0) <= most).all(axis=0))
+    with np.errstate(invalid="ignore"):  # two of -inf, with an infinite gap above them
+        return np.asarray((np.diff(np.sort(levels, axis=0), axis=0) <= most).all(axis=0))

@@ -22,8 +22,8 @@ class Limits:
     """Per error of a task and prompt of a batch, (B,) or (B, n): `least`, and `lost`.
 
     `least` is the error of correct rounding: half a unit in the last place, in the run's dtype, of
-    max(|target|, root mean square of the targets); of a set of more than 65,536 prompts, that of
-    each 65,536. A smaller error counts as that. An error that is larger than `lost`, or not finite,
+    max(|target|, root mean square of the targets); of a set of more than 16,384 prompts, that of
+    each 16,384. A smaller error counts as that. An error that is larger than `lost`, or not finite,
     counts as `lost`: an answer that overflows must not look better than one that nearly does.
     """
 

@@ -21,7 +21,7 @@ from ..api.spec import Origin, ResolvedSpec, RunSpec, flag, spec_options
 from ..api.task import Task
 from ..discovery import Plugin
 from ..plugins import host
-from ..training.optimizers.choice import check_optimizer
+from ..training.optimizers.choice import with_whole_optimizer
 from ..training.schedules import require_used
 from .grading import Grading
 from .origins import GivenWeights, States, given_weights, origin_of
@@ -198,7 +198,7 @@ def _recipe(request: RunSpec, task_class: type[Task[Any]]) -> Recipe:
             raise UsageError("a budget sets the steps: give --budget or steps=…, not both")
         scaled_from = recipe.schedule_steps or recipe.steps
         recipe = recipe.model_copy(update={"schedule_steps": scaled_from})
-    return recipe.model_copy(update={"optimizer_args": check_optimizer(recipe)})
+    return with_whole_optimizer(recipe)
 
 
 def _require_dtype(request: RunSpec, recipe: Recipe) -> None:

@@ -10,12 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import torch
 from torch import nn
 
 from ..api.config import Config
 from ..api.costs import BudgetReport, Operations, ValidationCurve
-from ..api.record import TrainingReport
+from ..api.names import visible
+from ..api.record import Environment, TrainingReport
+from ..devices import environment
 from ..training.checkpoints import Checkpoint, load_state, tensors_of, unusable
+from ..training.platforms import note_of_move, platform_of
 from .models import Model
 
 
@@ -42,8 +46,8 @@ _REPORTS: dict[str, type[Config]] = {
 }
 
 
-def keep(ready: ReadyModels, path: Path, code: str, device: str) -> None:
-    """Write models that were trained by `code` on a type of device, for `kept`."""
+def keep(ready: ReadyModels, path: Path, code: str, device: torch.device) -> None:
+    """Write models that were trained by `code` on a device, for `kept`."""
     tensors = {
         f"{row}/{name}": tensor
         for row, model in enumerate(ready.models)
@@ -52,24 +56,28 @@ def keep(ready: ReadyModels, path: Path, code: str, device: str) -> None:
     reports = {name: getattr(ready, name) for name in _REPORTS}
     values: dict[str, Any] = {
         "code": code,
-        "device": device,
+        "device": device.type,
+        "environment": environment(device).model_dump(mode="json"),
         "models": [[model.seed, model.diverged_at] for model in ready.models],
         **{name: None if r is None else r.model_dump(mode="json") for name, r in reports.items()},
     }
     Checkpoint(tensors, {"kept": values}).save(path)
 
 
-def kept(path: Path, code: str, device: str, build: Callable[[], nn.Module]) -> ReadyModels | None:
+def kept(
+    path: Path, code: str, device: torch.device, build: Callable[[], nn.Module]
+) -> ReadyModels | None:
     """The models in `path`, each loaded into what `build` returns; None for no or another file.
 
-    Raises CheckpointError for a damaged file, or for models of other code or another device.
+    Raises CheckpointError for a damaged file, or for models of other code or another type of
+    device.
     """
     values = Checkpoint.load_values(path).get("kept") if path.exists() else None
     if values is None:
         return None
     if values["code"] != code:
         raise unusable(path, "was made by other code")
-    if values["device"] != device:
+    if values["device"] != device.type:
         raise unusable(path, "was made on another device")
     tensors = Checkpoint.load(path).tensors
     models = []
@@ -83,4 +91,16 @@ def kept(path: Path, code: str, device: str, build: Callable[[], nn.Module]) -> 
         name: None if values[name] is None else kind.model_validate(values[name])
         for name, kind in _REPORTS.items()
     }
+    training = reports["training"]
+    # Files of earlier versions don't say where they were made.
+    if isinstance(training, TrainingReport) and "environment" in values:
+        before = Environment.model_validate(values["environment"])
+        reports["training"] = with_move(training, before, environment(device))
     return ReadyModels(models, **cast(dict[str, Any], reports), checkpoint=path)
+
+
+def with_move(training: TrainingReport, before: Environment, now: Environment) -> TrainingReport:
+    """The report of a training, noting where its record is made on another platform."""
+    platforms = [platform_of(m, training.engine, training.replicas) for m in (before, now)]
+    notes = [note for note in (training.note, note_of_move(*platforms)) if note]
+    return training.model_copy(update={"note": visible("; ".join(notes), 500) or None})

@@ -2,10 +2,10 @@
 
 On a CPU, training on the same platform gives the same bits. A platform is the device, the processor
 with its vector instructions, the number of threads, the versions of torch, numpy and Python, and
-the program that computes gradients with the number of models that it trains at once. Elsewhere, or
-with other code, rounding differs and training amplifies it: then losses and results must be within
-`ELSEWHERE`. On a GPU some operators add in any order, and some kernels are chosen by timing, so the
-same bits are not required there.
+the program that computes gradients with the number of models that it trains at once. Elsewhere,
+with other code, or where the first training changed its platform on the way, rounding differs and
+training amplifies it: then losses and results must be within `ELSEWHERE`. On a GPU some operators
+add in any order, and some kernels are chosen by timing, so the same bits are not required there.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from ..files import file_digest
 from ..precision import DTYPES, full_precision
 from ..training.checkpoints import load_weights, tensors_of
 from ..training.gradients.choice import EngineName
+from ..training.platforms import MOVED, differing_names, platform_of
 from .code import checking_code, other_code, require_plugins
 from .comparison import Check, absolute, close
 from .cost_facts import compare_costs_again, measured_again
@@ -97,9 +98,11 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
         here = environment(device)
         measured = measure(plan, ready.models, device)
     assert ready.training is not None
-    before = _platform(record.environment, record.training)
-    differing = [name for name, value in _platform(here, ready.training).items()
-                 if value != before[name]]  # fmt: skip
+    trainings = [(record.environment, record.training), (here, ready.training)]
+    platforms = [platform_of(where, how.engine, how.replicas) for where, how in trainings]
+    differing = differing_names(*platforms)
+    if MOVED in (record.training.note or ""):
+        differing.append("platform from start to end")
     same_bits = _same_bits(path, record, ready.models)
     changed = other_code(record)
     required = device.type == "cpu" and not changed
@@ -181,13 +184,6 @@ def _train(plan: Plan, training: TrainingReport, device: torch.device) -> ReadyM
         settings = Settings(Path(folder), str(device), resume=False, engine=engine)
         (ready,) = train([plan], settings, device)
     return ready
-
-
-def _platform(machine: Environment, training: TrainingReport) -> dict[str, object]:
-    """What decides the bits of a training besides its code, by name."""
-    where = {name: getattr(machine, name) for name in ("device", "processor", "threads")}
-    versions = {name: machine.versions.get(name) for name in ("python", "torch", "numpy")}
-    return where | versions | {"program": training.engine, "number of replicas": training.replicas}
 
 
 def _weights(path: Path, record: Record) -> States:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import torch
 
+from ..api.errors import UsageError, unknown
 from ..training.gradients.choice import EngineName
 
 #: The prompts that a model is evaluated on at once: on a CPU so few that a layer's activations stay
@@ -24,7 +26,8 @@ class Settings:
     """Where and how runs are made.
 
     `force` runs again where a record exists; `eval_batch` is the number of prompts that a model
-    is evaluated on at once; None: see `default_eval_batch`.
+    is evaluated on at once; None: see `default_eval_batch`. Raises UsageError for values that no
+    run can use.
     """
 
     out: Path = Path("results")
@@ -34,3 +37,11 @@ class Settings:
     checkpoint_seconds: float = 30.0
     eval_batch: int | None = None
     engine: EngineName = "auto"
+
+    def __post_init__(self) -> None:
+        if self.eval_batch is not None and self.eval_batch < 1:
+            raise UsageError(f"eval_batch={self.eval_batch} is less than 1")
+        if not self.checkpoint_seconds >= 0:  # NaN is not
+            raise UsageError(f"checkpoint_seconds={self.checkpoint_seconds} is no time")
+        if self.engine not in (engines := get_args(EngineName)):
+            raise unknown("engine", self.engine, engines)

@@ -56,7 +56,7 @@ def keep_trained(plan: Plan, ready: ReadyModels, out: Path, device: torch.device
         return
     path = checkpoint_path([plan], out)
     try:
-        keep(ready, path, training_code([plan]), device.type)
+        keep(ready, path, training_code([plan]), device)
     except OSError as error:
         report(f"{path} can't be written: {error.strerror}")
 
@@ -78,7 +78,7 @@ def _all_kept(plans: Sequence[Plan], out: Path, device: torch.device) -> dict[st
     for plan in plans:
         path, name = checkpoint_path([plan], out), f"{plan.spec.model} on {plan.spec.task}"
         try:
-            models = kept(path, training_code([plan]), device.type, partial(_built, plan))
+            models = kept(path, training_code([plan]), device, partial(_built, plan))
         except RecordError as error:
             refused[name] = error
             continue

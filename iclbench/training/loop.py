@@ -24,7 +24,7 @@ from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.task import Task
-from ..devices import keep_freed_memory
+from ..devices import environment, keep_freed_memory
 from ..nn.predictions import averaged
 from ..precision import denormals_as_zero
 from .clock import Clock
@@ -35,6 +35,7 @@ from .gradients.wrappers import Accumulated, Autocast
 from .interruption import deferred
 from .objective import Objective
 from .optimizers.base import BatchOptimizer, Stacked, Update
+from .platforms import platform_of
 from .random_streams import draws_random_numbers, first_states, forked_generators
 from .resumption import Resumption
 from .schedules import learning_rate_factor
@@ -92,6 +93,8 @@ class Training(TrainingState):
             self.data.map = map_at_once(len(members))
         self.choice = self._choose(engine)
         self.program = self._wrapped(self.choice.program)
+        machine, together = environment(device), self.choice.how.group_size
+        self.platform = platform_of(machine, self.program.name, together)
         self.take_step: TakeStep = self._step
         refused, wanted = refusal(self), engine in {"auto", "graph", "compiled"}
         if wanted and refused is None:
@@ -204,9 +207,10 @@ class Training(TrainingState):
 
     @property
     def note(self) -> str | None:
-        """Why a faster program or the engine asked for was not used, or None."""
+        """Why a faster program or the engine asked for was not used, and where it went on."""
         failure = self.take_step.failure if isinstance(self.take_step, GraphStep) else None
-        return "; ".join([*self.notes, *([failure] if failure else [])]) or None
+        later = [note for note in (failure, self.move) if note]
+        return "; ".join([*self.notes, *later]) or None
 
     @property
     def engine(self) -> str:

@@ -42,7 +42,7 @@ class Resumption:
         checkpoint = Checkpoint(tensors, {"layout": training.layout(self.code), **values})
         try:
             checkpoint.save(self.path)
-        except (OSError, TypeError, ValueError) as error:
+        except (OSError, KeyError, TypeError, ValueError) as error:
             if not self._failing:
                 reason = getattr(error, "strerror", None) or error
                 report(f"checkpoint {self.path} can't be written: {reason}; training goes on")

@@ -16,6 +16,7 @@ from .clock import Clock
 from .curve import Curve
 from .data import Data
 from .optimizers.choice import make_optimizer
+from .platforms import Platform, note_of_move
 from .replicas import Replicas
 from .schedules import AdaptiveRate
 from .validation import Validation
@@ -74,6 +75,8 @@ class TrainingState:
         self.step = 0
         self.clock = Clock(device)
         self.validation: Validation | None = None
+        self.platform: Platform = {}
+        self.move: str | None = None  # the note of one that went on elsewhere
 
     @property
     def diverged_at(self) -> list[int | None]:
@@ -104,6 +107,8 @@ class TrainingState:
             "optimizer": optimizer_values,
             "curve": self.curve.state(),
             "validation": self.validation.state() if self.validation else None,
+            "platform": self.platform,
+            "move": self.move,
         }
         return tensors, values
 
@@ -128,6 +133,8 @@ class TrainingState:
         self.curve.load_state(values["curve"])
         if self.validation and values["validation"]:
             self.validation.load_state(values["validation"])
+        # Checkpoints of earlier versions don't say where they were made.
+        self.move = note_of_move(values.get("platform", {}), self.platform) or values.get("move")
 
     def layout(self, code: str) -> dict[str, Any]:
         """Return what must be equal in a training that continues this one."""

@@ -61,7 +61,7 @@ class FunctionalGD(Solver):
         """Accept tasks that ask for a class, with x, y and query, if W_e has a row per class."""
         missing = {"x", "y", "query"} - set(getattr(signature.prompt, "_fields", ()))
         if missing:
-            return f"it needs {', '.join(sorted(missing))}, which {signature.prompt.__name__} lacks"
+            return f"it needs {', '.join(sorted(missing))}, which the task's prompts lack"
         if signature.target != "class":
             return f"it answers class, not {signature.target}"
         rows = config.embedding

@@ -60,7 +60,7 @@ class LanguageModel(Asked):
         if signature.target != "query" or len(signature.readout) != 1 or signature.varies:
             return f"it answers one query, not {signature.target}"
         if not set(FIELDS) <= fields or fields - {*FIELDS, "tokens"}:
-            return f"its questions show {', '.join(FIELDS)}, not {signature.prompt.__name__}"
+            return f"its questions show {', '.join(FIELDS)}, which the task's prompts lack"
         return None
 
     def prepare(self, config: Any) -> None:

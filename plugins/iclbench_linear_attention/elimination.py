@@ -188,12 +188,12 @@ class GaussianEliminationNetwork(Solver):
     def supports(self, signature: Signature, config: EliminationConfig) -> str | None:
         """Support systems (a, b) that ask for the solution, and examples for a query or weights."""
         fields = set(getattr(signature.prompt, "_fields", ()))
-        name, target = signature.prompt.__name__, signature.target
+        target = signature.target
         if {"a", "b"} <= fields:
             solves = target == "solution"
             return None if solves else f"for systems it answers solution, not {target}"
         if not {"x", "y", "query"} <= fields:
-            return f"it needs a and b, or x, y and query, which {name} does not have"
+            return "it needs a and b, or x, y and query, which the task's prompts lack"
         if target not in {"query", "weights"}:
             return f"for examples it answers query or weights, not {target}"
         if target == "query" and signature.output_width != 1:

@@ -59,7 +59,7 @@ class LinearTransformer(Architecture):
             return _supports_regression(signature, config)
         missing = {"a", "b", "x0", "size"} - set(getattr(signature.prompt, "_fields", ()))
         if missing:
-            return f"it needs {', '.join(sorted(missing))}, which {signature.prompt.__name__} lacks"
+            return f"it needs {', '.join(sorted(missing))}, which the task's prompts lack"
         if signature.target != "solution":
             return f"it answers solution, query or weights, not {signature.target}"
         return _supports_systems(signature, config)

@@ -71,7 +71,7 @@ class Alignment(Metric):
         if signature.target not in {"query", "prefixes"} or signature.output_width != 1:
             return "it needs a regression task that asks for one value at a query"
         if not {"x", "y", "query"} <= set(getattr(signature.prompt, "_fields", ())):
-            return f"it needs x, y and query, which {signature.prompt.__name__} does not have"
+            return "it needs x, y and query, which the task's prompts lack"
         prompt = _fresh(task, 1, torch.float64).prompt
         with_query = task.with_query(prompt, prompt.query)
         return "the task has no with_query()" if with_query is None else None

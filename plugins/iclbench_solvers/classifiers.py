@@ -40,7 +40,7 @@ class Classifier(Solver):
         """It needs x, y and query, and a task that asks for a class."""
         missing = {"x", "y", "query"} - set(getattr(signature.prompt, "_fields", ()))
         if missing:
-            return f"it needs {', '.join(sorted(missing))}, which {signature.prompt.__name__} lacks"
+            return f"it needs {', '.join(sorted(missing))}, which the task's prompts lack"
         return None if signature.target == "class" else f"it answers class, not {signature.target}"
 
     def build(self, signature: Signature, config: Any) -> nn.Module:
@@ -79,7 +79,7 @@ class ClassFrequency(Classifier):
         """As `Classifier`; also texts."""
         if signature.target == "token":
             fields = getattr(signature.prompt, "_fields", ())
-            return None if "ids" in fields else f"{signature.prompt.__name__} has no ids"
+            return None if "ids" in fields else "the task's prompts have no ids"
         return super().supports(signature, config)
 
     def build(self, signature: Signature, config: Any) -> nn.Module:

@@ -46,9 +46,9 @@ class GradientDescent(LinearSolver):
         """As `LinearSolver`; what the prompt is to give must be in it."""
         fields = getattr(signature.prompt, "_fields", ())
         if config.step_size == "prompt" and "step" not in fields:
-            return f"step_size=prompt: {signature.prompt.__name__} has no step"
+            return "step_size=prompt: the task's prompts have no step"
         if config.start == "prompt" and "w" not in fields:
-            return f"start=prompt: {signature.prompt.__name__} has no w"
+            return "start=prompt: the task's prompts have no w"
         return super().supports(signature, config)
 
     def build(self, signature: Signature, config: GradientDescentConfig) -> nn.Module:

@@ -42,7 +42,7 @@ class RegressionSolver(Solver):
         """It needs x, y and query, and one of `targets`."""
         fields = set(getattr(signature.prompt, "_fields", ()))
         if not {"x", "y", "query"} <= fields:
-            return f"it needs x, y and query, which {signature.prompt.__name__} does not have"
+            return "it needs x, y and query, which the task's prompts lack"
         if signature.target not in self.targets:
             return f"it answers {', '.join(self.targets)}, not {signature.target}"
         return None

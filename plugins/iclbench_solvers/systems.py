@@ -55,7 +55,7 @@ def supports_systems(signature: Signature) -> str | None:
     """None if the signature is a linear system to solve, or the reason why it is not."""
     missing = {"a", "b", "x0", "size"} - set(getattr(signature.prompt, "_fields", ()))
     if missing:
-        return f"it needs {', '.join(sorted(missing))}, which {signature.prompt.__name__} lacks"
+        return f"it needs {', '.join(sorted(missing))}, which the task's prompts lack"
     if signature.target != "solution":
         return f"of a system it answers solution, not {signature.target}"
     return None

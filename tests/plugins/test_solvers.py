@@ -226,7 +226,7 @@ def test_optimal_step_includes_the_penalty(examples, dim):
 def test_prompt_step_size_needs_a_prompt_with_one():
     solver = host().load("model", "gradient-descent", Architecture)()
     config = solver.Config(step_size="prompt")
-    assert "has no step" in solver.supports(LeastSquares(FixedConfig()).signature, config)
+    assert "have no step" in solver.supports(LeastSquares(FixedConfig()).signature, config)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 4])
@@ -239,7 +239,7 @@ def test_descent_from_the_prompt_s_weights_is_what_gradient_steps_asks_for(steps
     torch.testing.assert_close(answer, expected, rtol=1e-13, atol=1e-13)
     solver = host().load("model", "gradient-descent", Architecture)()
     reason = solver.supports(LeastSquares(FixedConfig()).signature, solver.Config(start="prompt"))
-    assert reason == "start=prompt: Regression has no w"
+    assert reason == "start=prompt: the task's prompts have no w"
 
 
 def rank_deficient(dtype):

@@ -12,9 +12,10 @@ from small_runs import TINY
 
 from iclbench import Recipe, RecordError, RunSpec, UsageError, run
 from iclbench.api.budget import Budget
+from iclbench.files import write_atomically
 from iclbench.runs import budget as budgets
 from iclbench.runs import training as trainings
-from iclbench.runs.budget import require_device, steps_path, track_of
+from iclbench.runs.budget import FixedSteps, require_device, steps_path, track_of
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
@@ -203,6 +204,21 @@ def test_a_training_that_began_afresh_and_was_killed_at_once_continues(tmp_path,
     interrupted(monkeypatch, plans, Settings(tmp_path, resume=False), 20)
     (record,) = run_plans(plans, Settings(tmp_path))
     assert record.training.steps == 50
+
+
+def test_two_processes_that_begin_at_once_take_the_same_steps(tmp_path, monkeypatch):
+    """The second measures another rate, and finds the steps of the first when it is done."""
+    plan, settings = plan_of(), Settings(tmp_path)
+    path = steps_path(checkpoint_path([plan], tmp_path))
+
+    def first_fixes(trial, seconds):
+        first = FixedSteps(steps=70, rate=70.0, asked="1s", code=trainings.training_code([plan]))
+        write_atomically(path, first.model_dump_json().encode())
+        return 50.0
+
+    monkeypatch.setattr(budgets, "measure_rate", first_fixes)
+    (record,) = run_plans([plan], settings)
+    assert (record.training.steps, record.budget.rate) == (70, 70.0)
 
 
 def test_a_plan_with_steps_measures_nothing(tmp_path, monkeypatch, rate):

@@ -117,6 +117,15 @@ def test_seeds_that_failed_leave_no_interval_though_no_prompt_is_an_outlier():
     assert bounds(values, "error")[2] == "range over seeds"
 
 
+def test_seeds_at_exactly_0_leave_no_interval_beside_others():
+    values = 1 + 0.01 * np.random.default_rng(0).random((5, 200, 1))
+    for exact in (1, 2, 4):
+        values[:exact] = 0.0
+        interval = mean_interval(values)
+        assert not interval.reliable[0]
+        assert interval.low[0] == 0.0
+
+
 def test_an_error_s_interval_has_no_negative_bound():
     values = np.array([[1.0, 1.1] * 20, [5.0, 5.1] * 20, [9.0, 9.1] * 20])
     low, high, _ = bounds(values, "error")

@@ -29,6 +29,11 @@ def test_loaded_weights_are_evaluated_and_never_trained(tmp_path):
     assert loaded.training is None
     assert loaded.spec.model_args == trained.spec.model_args
     assert loaded.metrics == trained.metrics
+    path = RecordStore(tmp_path).path_of(trained)
+    of_record = run(model="transformer", **TINY, weights=path, out=tmp_path / "other")
+    assert of_record.id == loaded.id
+    with pytest.raises(UsageError, match="init: string should have at least 1 character"):
+        run(model="transformer", **TINY, init="", out=tmp_path)
 
 
 def test_training_starts_from_given_weights(tmp_path):

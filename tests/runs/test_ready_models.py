@@ -9,6 +9,8 @@ from small_runs import TINY
 
 from iclbench import RecordError, RecordStore, RunSpec
 from iclbench.api.errors import Interrupted
+from iclbench.devices import environment
+from iclbench.runs import ready_models
 from iclbench.runs import run as run_module
 from iclbench.runs import training as trainings
 from iclbench.runs.plan import resolve
@@ -17,6 +19,7 @@ from iclbench.runs.settings import Settings
 from iclbench.runs.training import checkpoint_path
 from iclbench.training.checkpoints import Checkpoint
 from iclbench.training.loop import Training
+from iclbench.training.platforms import MOVED
 
 
 def plans_of(*rates):
@@ -63,6 +66,15 @@ def test_its_record_is_that_of_a_run_without_a_failure(
     assert record.training.replicas == straight.training.replicas == 4
     assert record.operations == straight.operations
     assert record.validation_curve.mean == straight.validation_curve.mean
+
+
+def test_a_record_made_on_another_platform_says_so(tmp_path, monkeypatch, failed):
+    def elsewhere(device):
+        return environment(device).model_copy(update={"threads": 64})
+
+    monkeypatch.setattr(ready_models, "environment", elsewhere)
+    (record,) = run_plans(failed[1:], Settings(tmp_path, device="cpu"))
+    assert record.training.note == f"{MOVED} (not the same threads)"
 
 
 def test_it_is_not_trained_beside_others(tmp_path, failed):

@@ -35,6 +35,7 @@ from iclbench.runs.plan import resolve
 from iclbench.runs.proofs import write_proof
 from iclbench.runs.retraining import _checkpoint, retrain
 from iclbench.runs.store import read_record
+from iclbench.training.platforms import MOVED
 
 
 def as_loaded(content: Content) -> None:
@@ -181,6 +182,12 @@ def test_a_cell_of_a_larger_group_is_proved_within_the_tolerance(records):
     path = edit_training(replicas=12)(records)
     outcome = retrain(with_other_rounding(path))
     assert "with other rounding (not the same number of replicas); " in outcome.outcome
+
+
+def test_a_training_that_went_on_elsewhere_is_proved_within_the_tolerance(records):
+    path = edit_training(note=f"{MOVED} (not the same threads)")(records)
+    outcome = retrain(with_other_rounding(path))
+    assert "with other rounding (not the same platform from start to end); " in outcome.outcome
 
 
 def test_training_again_starts_from_no_other_file_of_the_same_name(tmp_path):

@@ -14,6 +14,7 @@ from iclbench import RecordError
 from iclbench.api.errors import Interrupted
 from iclbench.training.checkpoints import Checkpoint
 from iclbench.training.loop import Training
+from iclbench.training.platforms import MOVED
 from iclbench.training.resumption import Resumption
 
 
@@ -36,6 +37,39 @@ def test_killed_training_continues_to_the_same_bits(tmp_path, optimizer, cls):
     assert same(straight, result)
     assert straight.curve == result.curve
     assert straight.curve_steps == result.curve_steps
+
+
+@pytest.mark.parametrize("code", [{}, {"program": "leading", "threads": 64}])
+def test_a_training_that_went_on_elsewhere_says_so(tmp_path, code):
+    """Its bits can't be had again, so that who trains it again compares roughly."""
+    path = tmp_path / "c.safetensors"
+
+    def cut_at(at):
+        def observe(step, loss):
+            if step == at:
+                raise CutError
+
+        return observe
+
+    first = training([1, 2])
+    first.platform |= code
+    with pytest.raises(CutError):
+        first.run(Resumption(path, every_seconds=0), cut_at(10))
+    with pytest.raises(CutError):
+        training([1, 2]).run(Resumption(path, every_seconds=0), cut_at(20))
+    result = training([1, 2]).run(Resumption(path), lambda step, loss: None)
+    moved = f"{MOVED} (not the same threads, program)"
+    assert result.note == (moved if code else None)
+
+
+def test_a_checkpoint_of_before_platforms_were_kept_is_continued(tmp_path):
+    path = tmp_path / "c.safetensors"
+    trained([1], resumption=Resumption(path, every_seconds=0))
+    checkpoint = Checkpoint.load(path)
+    for name in ("platform", "move"):
+        del checkpoint.values[name]
+    checkpoint.save(path)
+    assert trained([1], resumption=Resumption(path)).note is None
 
 
 def test_no_resume_starts_over(tmp_path):

@@ -16,21 +16,23 @@ from typing import Any
 
 from ...api.costs import SCORES, BudgetReport, ValidationCurve
 from ...api.errors import CheckpointError, RecordError, RunError
-from ...api.record import Record, TrainingReport
-from ...devices import find_device
+from ...api.names import visible
+from ...api.record import Environment, Record, TrainingReport
+from ...devices import environment, find_device
 from ...files import write_atomically
 from ...precision import DTYPES, full_precision
 from ...runs.budget import FixedSteps, known_steps, steps_path
 from ...runs.exclusive import exclusive
 from ...runs.models import Model
 from ...runs.plan import Plan, resolve
-from ...runs.ready_models import ReadyModels
+from ...runs.ready_models import ReadyModels, with_move
 from ...runs.run import evaluate_and_record, run_plans
 from ...runs.settings import Settings
 from ...runs.shift_records import add_shifts
 from ...runs.store import RecordStore, read_record
 from ...runs.training import checkpoint_path, training_code
 from ...training.checkpoints import load_state, load_weights
+from ...training.platforms import MOVED
 
 #: The folder of the seeds' records, in the output folder.
 SEEDS = "seeds"
@@ -124,7 +126,7 @@ def merge(plan: Plan, settings: Settings) -> Record:
     ready = ReadyModels(
         models,
         max(records, key=_steps_taken).operations,
-        _training([r.training for r in records if r.training]),
+        _training(records, environment(find_device(settings.device))),
         _budget([r.budget for r in records if r.budget]),
         _curve([r.validation_curve for r in records if r.validation_curve]),
     )
@@ -149,11 +151,16 @@ def _model(plan: Plan, seed: int, record: Record, store: RecordStore) -> Model:
     return Model(seed, module, record.seeds[0].diverged_at)
 
 
-def _training(reports: Sequence[TrainingReport]) -> TrainingReport:
+def _training(records: Sequence[Record], here: Environment) -> TrainingReport:
     """One report of all trainings: times add up, curves stand side by side.
 
-    The longest gives the steps; a seed that diverged before its end has no losses after that.
+    The longest gives the steps; a seed that diverged before its end has no losses after that. The
+    note says where one was trained on another platform than `here`.
     """
+    reports = [with_move(r.training, r.environment, here) for r in records if r.training]
+    moves = [(report.note or "").partition(MOVED) for report in reports]
+    notes = dict.fromkeys(["each seed was trained in its own process"])
+    notes |= dict.fromkeys(MOVED + rest for _before, found, rest in moves if found)
     first = max(reports, key=lambda report: report.steps)
     seconds = sum(report.seconds for report in reports)
     curves = zip(*(_losses_at(first.curve_steps, report) for report in reports), strict=True)
@@ -162,7 +169,7 @@ def _training(reports: Sequence[TrainingReport]) -> TrainingReport:
             "seconds": seconds,
             "steps_per_second": first.steps * len(reports) / seconds if seconds else 0.0,
             "curve": [[loss for losses in point for loss in losses] for point in curves],
-            "note": "each seed was trained in its own process",
+            "note": visible("; ".join(notes), 500),
         }
     )
 

@@ -22,7 +22,7 @@ from ...runs.arguments import values_of
 from ...runs.models import initial_module
 from ...runs.plan import Plan
 from ...training.optimizers.base import BatchOptimizer
-from ...training.optimizers.choice import OWN, check_optimizer, make_optimizer
+from ...training.optimizers.choice import OWN, make_optimizer, with_whole_optimizer
 from ...training.replicas import Replicas
 from .trials import MOST_TRIALS
 
@@ -157,8 +157,8 @@ def _is_usable(plan: Plan, choice: OptimizerChoice) -> bool:
 def _complete(plan: Plan, choice: OptimizerChoice) -> OptimizerChoice:
     """The choice with every argument that a spec will hold; raises UsageError."""
     changes = {"optimizer": choice.name, "optimizer_args": choice.args}
-    args = check_optimizer(_recipe(plan).model_copy(update=changes))
-    return OptimizerChoice(name=choice.name, args=args)
+    recipe = with_whole_optimizer(_recipe(plan).model_copy(update=changes))
+    return OptimizerChoice(name=recipe.optimizer, args=recipe.optimizer_args)
 
 
 def points_of(space: SearchSpace, plan: Plan, trials: int, seed: int) -> list[Point]:

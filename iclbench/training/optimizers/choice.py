@@ -44,8 +44,8 @@ def evaluates_the_loss(recipe: Recipe) -> bool:
     return own is not None and issubclass(own, BatchOptimizer)
 
 
-def check_optimizer(recipe: Recipe) -> dict[str, Any]:
-    """Return the optimizer's arguments, with every default for the harness's own.
+def with_whole_optimizer(recipe: Recipe) -> Recipe:
+    """Return the recipe with its optimizer's own name, and every argument of the harness's own.
 
     Raises UsageError for a name, arguments or recipe that no optimizer takes.
     """
@@ -59,13 +59,14 @@ def check_optimizer(recipe: Recipe) -> dict[str, Any]:
         raise UsageError(f"optimizer {name}: lr is the recipe's learning_rate")
     if own is not None:
         parsed = parse_config(own.Arguments, arguments, f"optimizer {name}")
-        return parsed.model_dump(mode="json")
+        changes = {"optimizer": name.lower(), "optimizer_args": parsed.model_dump(mode="json")}
+        return recipe.model_copy(update=changes)
     cls = _torch_class(name)
     try:
         cls([torch.nn.Parameter(torch.zeros(2, 2))], **arguments)
     except Exception as error:  # a package may raise anything
         raise UsageError(f"optimizer {name}: {error}") from None
-    return arguments
+    return recipe if "." in name else recipe.model_copy(update={"optimizer": cls.__name__})
 
 
 def _check_whole_batches(recipe: Recipe) -> None:

@@ -10,7 +10,7 @@ from iclbench import Recipe, UsageError
 from iclbench.api.prompts import Batch, Sequence
 from iclbench.training.objective import Objective
 from iclbench.training.optimizers.base import Update
-from iclbench.training.optimizers.choice import check_optimizer, make_optimizer
+from iclbench.training.optimizers.choice import make_optimizer, with_whole_optimizer
 from iclbench.training.optimizers.gauss_newton import GaussNewton, curvature, divided
 from iclbench.training.replicas import Replicas
 
@@ -134,11 +134,13 @@ def test_float32_is_solved_in_float64_and_the_damping_is_continued():
 def test_what_would_do_nothing_is_refused():
     recipe = Recipe(steps=1, batch=2, optimizer="gauss-newton", clip=1.0)
     with pytest.raises(UsageError, match="computes its own gradient"):
-        check_optimizer(recipe)
+        with_whole_optimizer(recipe)
     with pytest.raises(UsageError, match="holdout"):
-        check_optimizer(recipe.model_copy(update={"clip": None, "optimizer_args": {"holdout": 1}}))
+        with_whole_optimizer(
+            recipe.model_copy(update={"clip": None, "optimizer_args": {"holdout": 1}})
+        )
     with pytest.raises(UsageError, match="two prompts or more"):
-        check_optimizer(recipe.model_copy(update={"clip": None, "batch": 1}))
+        with_whole_optimizer(recipe.model_copy(update={"clip": None, "batch": 1}))
 
 
 def test_after_many_refusals_it_can_still_learn():

@@ -12,7 +12,7 @@ from fake_distributions import write_plugin
 from fake_plugins import RUN, choose_plugins
 
 from iclbench import Recipe, UsageError
-from iclbench.training.optimizers.choice import check_optimizer
+from iclbench.training.optimizers.choice import with_whole_optimizer
 from iclbench.training.optimizers.installed import class_at
 
 #: A module that leaves a file when it runs.
@@ -66,7 +66,7 @@ def install(folder: Path, *names: str) -> None:
 
 def check(path: str, **arguments: float) -> None:
     recipe = Recipe(steps=1, batch=1, optimizer=path, optimizer_args=arguments)
-    assert check_optimizer(recipe) == arguments
+    assert with_whole_optimizer(recipe).optimizer_args == arguments
 
 
 def test_an_optimizer_of_an_installed_distribution_is_used(folders):

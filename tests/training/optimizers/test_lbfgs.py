@@ -10,7 +10,7 @@ from iclbench import Recipe, UsageError
 from iclbench.api.prompts import Batch, Sequence
 from iclbench.training.objective import Objective
 from iclbench.training.optimizers.base import Update
-from iclbench.training.optimizers.choice import check_optimizer, make_optimizer
+from iclbench.training.optimizers.choice import make_optimizer, with_whole_optimizer
 from iclbench.training.replicas import Replicas
 
 
@@ -121,9 +121,9 @@ def test_a_step_that_ends_nowhere_is_taken_back():
 @pytest.mark.parametrize("optimizer", ["lbfgs", "LBFGS"])
 def test_what_would_do_nothing_is_refused(optimizer, args, reason):
     with pytest.raises(UsageError, match=reason):
-        check_optimizer(Recipe(steps=1, batch=2, optimizer=optimizer, **args))
+        with_whole_optimizer(Recipe(steps=1, batch=2, optimizer=optimizer, **args))
 
 
 def test_gauss_newton_takes_whole_batches_too():
     with pytest.raises(UsageError, match="takes whole batches"):
-        check_optimizer(Recipe(steps=1, batch=4, optimizer="gauss-newton", accumulate=2))
+        with_whole_optimizer(Recipe(steps=1, batch=4, optimizer="gauss-newton", accumulate=2))

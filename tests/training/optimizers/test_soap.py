@@ -12,7 +12,7 @@ from torch import nn
 from iclbench import Recipe, UsageError
 from iclbench.training.cuda_graph import refusal
 from iclbench.training.optimizers.base import Update
-from iclbench.training.optimizers.choice import check_optimizer, make_optimizer
+from iclbench.training.optimizers.choice import make_optimizer, with_whole_optimizer
 from iclbench.training.replicas import Replicas
 
 RATES = [1e-2, 3e-2, 1e-1]
@@ -195,7 +195,7 @@ def test_it_turns_an_ill_conditioned_quadratic_upright():
 )
 def test_bad_arguments_are_refused_before_the_run(arguments, message):
     with pytest.raises(UsageError, match=message):
-        check_optimizer(Recipe(steps=1, batch=1, optimizer="soap", optimizer_args=arguments))
+        with_whole_optimizer(Recipe(steps=1, batch=1, optimizer="soap", optimizer_args=arguments))
 
 
 def test_no_graph_captures_it():

@@ -11,7 +11,7 @@ from test_adam import RATES, gradients, three_replicas
 from iclbench import Recipe, UsageError
 from iclbench.training.optimizers import choice
 from iclbench.training.optimizers.base import Update
-from iclbench.training.optimizers.choice import check_optimizer, make_optimizer
+from iclbench.training.optimizers.choice import make_optimizer, with_whole_optimizer
 from iclbench.training.optimizers.torch_optimizer import _put_tensors, _take_tensors
 
 
@@ -31,7 +31,17 @@ def recipe(name, arguments) -> Recipe:
 )
 def test_a_bad_optimizer_is_refused_before_the_run(name, arguments, message):
     with pytest.raises(UsageError, match=message):
-        check_optimizer(recipe(name, arguments))
+        with_whole_optimizer(recipe(name, arguments))
+
+
+@pytest.mark.parametrize(
+    ("names", "own"),
+    [(("adam", "Adam", "ADAM"), "adam"), (("RAdam", "radam"), "RAdam"), (("SOAP",), "soap")],
+)
+def test_an_optimizer_has_one_name(names, own):
+    """Two names of one optimizer would be two runs."""
+    wholes = {with_whole_optimizer(recipe(name, {})).optimizer for name in names}
+    assert wholes == {own}
 
 
 class Nested(torch.optim.SGD):

@@ -1,4 +1,4 @@
-"""A record's path in place of a checkpoint's: `--weights RECORD.json`, `--init RECORD.json`."""
+"""A record's path in place of a checkpoint's: `weights` and `init` may be a RECORD.json."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from typing import Any
 
 from ..api.errors import UsageError
 
-#: Options that take the path of a checkpoint.
-OPTIONS = ("weights", "init")
+#: Fields that take the path of a checkpoint.
+FIELDS = ("weights", "init")
 
 
 def with_files_of_weights(spec: dict[str, Any]) -> dict[str, Any]:
-    """The options, with the file of its weights for every record that they name.
+    """The fields of a request, with the file of its weights for every record that they name.
 
     Raises RecordError for a record that can't be read, and UsageError for one without weights.
     """
     files = {
-        name: _weights_file(spec[name]) for name in OPTIONS if str(spec.get(name)).endswith(".json")
+        name: _weights_file(spec[name]) for name in FIELDS if str(spec.get(name)).endswith(".json")
     }
     return {**spec, **files}
 
 
 def _weights_file(path: str) -> str:
-    from ..runs.objects import Objects
-    from ..runs.store import read_record
+    # Reading a record imports torch, which most commands' start must not wait for.
+    from .objects import Objects
+    from .store import read_record
 
     record = read_record(Path(path))
     if record.weights_file is None:
