@@ -274,4 +274,4 @@ def read_toml(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise UsageError(f"{path} is nested too deeply") from None
     except ValueError as error:
-        raise UsageError(f"{path}: {visible(str(error), 200)}") from None
+        raise UsageError(f"{path} is not TOML: {visible(str(error), 200)}") from None

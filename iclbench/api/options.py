@@ -138,10 +138,12 @@ def parse_arguments(texts: Iterable[str], option: str) -> dict[str, Any]:
 
 def parse_seeds(text: str) -> int | tuple[int, ...]:
     """`5` is the number of seeds 0…4; `3,7` or `[7]` lists them. Raises UsageError."""
+    stripped = text.strip()
+    listed = stripped[1:-1] if stripped.startswith("[") and stripped.endswith("]") else stripped
     try:
-        if text.strip().isdigit():
-            return int(text)
-        return tuple(int(part) for part in text.strip().strip("[]").split(",") if part.strip())
+        if stripped.isdigit():
+            return int(stripped)
+        return tuple(int(part) for part in listed.split(",") if part.strip())
     except ValueError:
         raise UsageError(f"--seeds: {text!r} is neither a number nor a list like 3,7") from None
 
@@ -175,7 +177,8 @@ def _read_file(path: Path, option: str) -> dict[str, Any]:
     except RecursionError:
         raise UsageError(f"{option}: {path} is nested too deeply") from None
     except (OSError, ValueError) as error:
-        raise UsageError(f"{option}: {path}: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{option}: {path}: {reason}") from None
     if not isinstance(content, dict):
         raise UsageError(f"{option}: {path} must hold a table of arguments")
     return content

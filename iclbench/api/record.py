@@ -83,8 +83,8 @@ class Environment(Config):
     @property
     def in_words(self) -> str:
         """The device, the CPU and the threads, on a line."""
-        cpu = [self.cpu] if self.cpu else []
-        return ", ".join([self.device, *cpu, self.processor, f"{self.threads} threads"])
+        threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
+        return ", ".join(filter(None, [self.device, self.cpu, self.processor, threads]))
 
 
 class PluginReference(Config):

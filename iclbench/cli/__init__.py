@@ -21,7 +21,7 @@ import typer
 from ..api.errors import IclbenchError, UsageError
 from ..console import flush_output, prepare_streams, report
 from .extra import add_plugin_commands
-from .lazy import VerbGroup, add_verbs
+from .lazy import VERBS, VerbGroup, add_verbs
 
 app = typer.Typer(
     name="iclbench",
@@ -29,6 +29,7 @@ app = typer.Typer(
     help="A benchmark harness for in-context learning.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 add_verbs(app)
 
@@ -110,8 +111,11 @@ def _wrong_form(error: Any) -> str:
     """typer's message for wrong arguments on one line, and where the right ones stand."""
     message = " ".join(error.format_message().split()).removesuffix(".")
     message = message.replace(": Value error, ", ": ")  # how typer passes on a ValueError
-    path = error.ctx.command_path if getattr(error, "ctx", None) else "iclbench"
-    return f"{message[:1].lower()}{message[1:]}; see {path} --help"
+    context = getattr(error, "ctx", None)
+    verb = [word for word in sys.argv[1:2] if word in VERBS]
+    path = context.command_path if context else " ".join(["iclbench", *verb])
+    see = f" See {path} --help" if message.endswith("?") else f"; see {path} --help"
+    return f"{message[:1].lower()}{message[1:]}{see}"
 
 
 def _require_usable_process() -> None:

@@ -12,7 +12,7 @@ import typer
 
 from ..api.errors import UsageError
 from ..api.options import parse_arguments
-from ..console import counted
+from ..console import counted, report
 from ..display.table import Output
 from .common import (
     Device,
@@ -95,6 +95,15 @@ def campaign(
                 report=job_reporter(display, Output()),
                 listener=display,
             )
+    _end(failures, settings.out)
+
+
+def _end(failures: list[str], out: Path) -> None:
+    """Say where the records are, also where nothing was left to run, and what failed."""
+    from ..runs.store import RecordStore
+
+    if any(RecordStore(out).paths()):
+        report(f"records in {out}: iclbench leaderboard show {shlex.quote(str(out))}")
     end_with(failures, 1 if failures else 0)
 
 

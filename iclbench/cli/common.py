@@ -172,7 +172,7 @@ def _say_left_out(folder: Path) -> None:
 
 
 def record_paths(given: list[Path]) -> list[Path]:
-    """The given records, and those in the given folders.
+    """The given records, and those in the given folders, each once.
 
     A campaign's trials, its seeds trained apart and its sweeps lie beside its records, and are left
     out; so is what a killed process was about to write. Raises UsageError for an empty folder and
@@ -180,7 +180,7 @@ def record_paths(given: list[Path]) -> list[Path]:
     """
     from ..runs.store import is_record
 
-    paths = []
+    paths: dict[Path, Path] = {}
     for path in given:
         if path.suffix == ".toml" and not path.is_dir():
             raise UsageError(
@@ -200,8 +200,9 @@ def record_paths(given: list[Path]) -> list[Path]:
             ]
         if not records:
             raise UsageError(f"there are no records in {path}")
-        paths += records
-    return paths
+        for record in records:
+            paths.setdefault(record.resolve(), record)
+    return list(paths.values())
 
 
 def _beside_records() -> set[str]:

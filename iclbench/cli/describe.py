@@ -47,15 +47,19 @@ def describe(
     *before, name = words
     if len(before) > 1:
         raise UsageError("give one name, with its kind before it if needed")
-    if before and before[0] not in KINDS:
-        raise unknown("kind", before[0], KINDS)
     plugins = sound_host(strict)
+    if before and before[0] not in KINDS:
+        if lookup.kinds_of(plugins, f"{before[0]}-{name}"):
+            raise UsageError(f"give one name: did you mean '{before[0]}-{name}'?")
+        raise unknown("kind", before[0], KINDS)
     if before:
         (kind,) = kinds = before
         if name not in lookup.known_names(plugins, kind):
             raise unknown(kind, name, lookup.known_names(plugins, kind))
     else:
         kinds = lookup.kinds_of(plugins, name)
+    if not kinds and name in KINDS:
+        raise UsageError(f"{name} is a kind: give a name after it, such as those of `iclbench ls`")
     if not kinds:
         raise unknown("name", name, lookup.known_names(plugins, None))
     pages = [list(entries.describe(plugins, kind, name)) for kind in kinds]

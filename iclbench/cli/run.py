@@ -34,6 +34,7 @@ from .common import (
 )
 from .interruption import stops_on_signals
 from .paths import usable_path
+from .scopes import explained_scopes, scoped
 from .shifting import show_shifted
 from .spec_options import training_options, with_spec_options
 from .suites import SuiteRun
@@ -227,7 +228,8 @@ def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[
                 "task_args": scoped(spec.get("task_args", {}), task, tasks, "--task-args"),
             }
             try:
-                plan = resolve(parse_config(RunSpec, request, "run"))
+                with explained_scopes(models, tasks):
+                    plan = resolve(parse_config(RunSpec, request, "run"))
                 asked_shifts(plan)  # refuses those that the task does not define
             except UnsupportedError as error:
                 impossible.append(str(error))
@@ -238,26 +240,20 @@ def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[
     return list(plans.values())
 
 
-def scoped(args: dict[str, Any], name: str, names: list[str], option: str) -> dict[str, Any]:
-    """The arguments that apply to `name`: `key` to all names, `NAME.key` to one of them.
-
-    Raises UsageError for the arguments of a name that is not run.
-    """
-    applying = {key: value for key, value in args.items() if "." not in key}
-    for key, value in args.items():
-        owner, dot, rest = key.partition(".")
-        if dot and owner not in names:
-            raise UsageError(f"{option}: {key!r} is for {owner!r}, which is not run")
-        if dot and owner == name:
-            applying[rest] = value
-    return applying
-
-
 def _print_page(plans: list[Plan], prepare: Preparation, output: Output) -> None:
     """Print what the plans would do."""
     from ..display.dry_run import page
 
     show_table(page(plans, prepare.settings, prepare.tuning_cost(plans)), output)
+
+
+def _why(error: BaseException) -> str:
+    """Why a run failed, in a line."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        # As on a full disk. What was trained is in the checkpoint, if that could be written.
+        return f"{error.filename}: {error.strerror}; no record was written, run it again"
+    known = isinstance(error, IclbenchError)
+    return reason_of(error) + ("" if known else " (ICLBENCH_DEBUG=1 shows the traceback)")
 
 
 def _run_all(
@@ -293,7 +289,5 @@ def _run_all(
                 if os.environ.get("ICLBENCH_DEBUG"):
                     raise
                 errors[plan.spec.id] = error
-                known = isinstance(error, IclbenchError)
-                where = "" if known else " (ICLBENCH_DEBUG=1 shows the traceback)"
-                report(f"error: {name}: {reason_of(error)}{where}")
+                report(f"error: {name}: {_why(error)}")
     return records, errors

@@ -33,7 +33,7 @@ class Preparation:
     """Gives plans the arguments of tunings: those in `paths`, or with `tune` new ones.
 
     `options` are those of training that the user gave. Raises UsageError for files that hold no
-    tuning, and for `trials` of no tuning.
+    tuning, for `trials` of no tuning, and for a device that is not there.
     """
 
     def __init__(
@@ -45,14 +45,18 @@ class Preparation:
         tune: bool,
         trials: int | None,
     ) -> None:
+        from ..devices import find_device
+
         if paths and tune:
             raise UsageError("--tuned uses a tuning and --tune makes one: choose one")
         if trials is not None and not tune:
             raise UsageError("--trials needs --tune")
+        find_device(settings.device)
         self.trials, self.settings = (trials or TRIALS) if tune else None, settings
         self._options = options
         self._documents: list[TuningDocument] = []
         self._used: set[int] = set()
+        self._unfit: dict[str, str] = {}
         if paths:
             from ..runs.tuned import read_tunings
 
@@ -63,11 +67,13 @@ class Preparation:
         if not self._documents or plan.recipe is None:
             return plan
         from ..leaderboards.arguments import argument_pairs
-        from ..runs.tuned import choose_tuning
+        from ..runs.tuned import choose_tuning, why_none_fits
         from ..runs.tuned import tuned as with_tuning
 
         document = choose_tuning(plan, self._documents)
         if document is None:
+            name = f"{plan.spec.model} on {plan.spec.task}"
+            self._unfit[name] = why_none_fits(plan, self._documents)
             return plan
         self._used.add(id(document))
         chosen = with_tuning(plan, document)
@@ -78,11 +84,13 @@ class Preparation:
     def require_used(self, plans: Sequence[Plan]) -> None:
         """Raise UsageError if none of the plans has used any of the tunings.
 
-        Where none trains, says which options have no effect.
+        Says which plans train without one, and where none trains, which options have no effect.
         """
         if self._documents and not self._used:
-            what = ", ".join(f"{d.model} on {d.task}" for d in self._documents)
-            raise UsageError(f"no tuning matches these runs; the tunings are of {what}")
+            reasons = dict.fromkeys(self._unfit.values())
+            raise UsageError("; ".join(reasons) or "nothing is trained: --tuned does not apply")
+        for name, reason in self._unfit.items():
+            report(f"{name}: not tuned, as {reason}")
         if self._options and all(plan.recipe is None for plan in plans):
             report(f"nothing is trained: {', '.join(self._options)} without effect")
 

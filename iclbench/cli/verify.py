@@ -136,10 +136,11 @@ def _verify(paths: list[Path], request: Request, workers: int, summary: Summary)
 
 def _print_head(count: int, total: int) -> None:
     """Say how far numbers may differ, and whether this is a sample."""
+    from ..display.terminal import print_text
     from ..runs.comparison import DIGITS, NEAR_FLOOR, RELATIVE
 
     tolerances = ", ".join(f"{value:g} in {dtype}" for dtype, value in RELATIVE.items())
-    typer.echo(
+    print_text(
         f"tolerance: relative {tolerances}; within {NEAR_FLOOR:g} times the floor, {DIGITS} digits"
     )
     if count < total:
@@ -182,6 +183,7 @@ class Summary:
 
         That other code made a record matters only where a fact differs: it may be the reason.
         """
+        from ..display.terminal import print_text
         from ..runs.facts import OTHER_CODE
 
         path, checks, failing = outcome.path, outcome.checks, outcome.failing
@@ -207,7 +209,7 @@ class Summary:
         if whole:
             claimed = {n: text for n, text in outcome.claims.items() if n != OTHER_CODE}
             named = "; ".join(f"{name}: {text}" for name, text in claimed.items())
-            typer.echo(f"  claimed: {named}")
+            print_text(f"  claimed: {named}")
 
     def show(self) -> None:
         """Print the counts."""

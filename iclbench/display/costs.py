@@ -9,7 +9,7 @@ from .table import Cell, Column, Table
 
 _WHOSE = (
     Column("board", fit="shorten", heads=True),
-    Column("model", fit="shorten"),
+    Column("model", fit="wrap"),
     Column("track"),
 )
 

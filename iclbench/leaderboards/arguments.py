@@ -25,9 +25,12 @@ def in_label(value: Any) -> str:
 
 
 def argument(value: Any) -> str:
-    """An argument's value; consecutive integers of a list as a range, such as 0-4."""
+    """An argument's value; consecutive integers of a list as a range, such as 0-4.
+
+    A single one stays a list: `--seeds 7` would be seven seeds.
+    """
     if isinstance(value, list | tuple):
-        return _integer_ranges(list(value)) if value else "()"
+        return _integer_ranges(list(value)) if len(value) > 1 else json.dumps(list(value))
     return value if isinstance(value, str) else json.dumps(value)
 
 

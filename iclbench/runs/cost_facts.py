@@ -11,6 +11,7 @@ from ..api.budget import Budget
 from ..api.costs import BudgetReport, ValidationCurve
 from ..api.recipe import Recipe
 from ..api.record import Record
+from ..console import counted
 from ..precision import DTYPES, full_precision
 from ..training.schedules import fit_schedule
 from ..training.validation import points_of
@@ -154,7 +155,9 @@ def compare_costs_again(record: Record, again: ReadyModels, *, exactly: bool) ->
         ]
         common = sorted(scores[0].keys() & scores[1].keys())
         differ = [step for step in common if scores[0][step] != scores[1][step]]
-        yield same("steps with other validation scores, again", differ, [])
+        name, recorded = "validation scores, again", f"{len(common)} steps"
+        others = f"{len(differ)} with other scores, from {differ[0]}" if differ else recorded
+        yield same(name, recorded, others)
 
 
 def measured_again(before: BudgetReport | None, now: BudgetReport | None) -> BudgetReport | None:
@@ -175,5 +178,7 @@ def cost_claims(record: Record) -> dict[str, str]:
         if budget.rate is not None:
             claimed["steps of the budget"] = f"{budget.rate:.3g} steps per second"
     if curve is not None:
-        claimed["validation"] = f"{len(curve.steps)} points, {curve.share:.1%} of the time"
+        claimed["validation"] = (
+            f"{counted(len(curve.steps), 'point')}, {curve.share:.1%} of the time"
+        )
     return claimed

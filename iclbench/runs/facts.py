@@ -18,6 +18,7 @@ from ..api.recipe import Recipe
 from ..api.record import MAIN, Record, TrainingReport
 from ..api.results import Evaluation
 from ..api.spec import RunSpec
+from ..console import counted
 from ..training.checkpoints import Weights, load_weights
 from ..training.curve import POINTS
 from .code import stale_code
@@ -260,8 +261,8 @@ def claims(record: Record, objects: Objects, stale: Sequence[str] | None = None)
         claimed |= {
             "trained by this recipe": f"{record.spec.recipe}, {training.steps} steps",
             "seconds of training": f"{training.seconds:.3g}",
-            "training curve": f"{len(training.curve_steps)} points",
-            "engine": f"{training.engine}, {training.replicas} replicas",
+            "training curve": counted(len(training.curve_steps), "point"),
+            "engine": f"{training.engine}, {counted(training.replicas, 'replica')}",
         }
         claimed |= cost_claims(record)
         diverged = [str(s.seed) for s in record.seeds if s.diverged_at is not None]

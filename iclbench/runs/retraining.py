@@ -207,12 +207,16 @@ def _compare_exactly(record: Record, ready: ReadyModels, same_bits: bool) -> Ite
     before, now = record.training, ready.training
     assert before is not None
     assert now is not None
-    yield Check("weights, trained again", "the record's", "the same bits", same_bits)
+    yield _bits("weights, trained again", same_bits)
     curves = [before.curve_steps, before.curve], [now.curve_steps, now.curve]
-    yield Check("training curve, again", "the record's", "the same bits", curves[0] == curves[1])
+    yield _bits("training curve, again", curves[0] == curves[1])
     diverged = [seed.diverged_at for seed in record.seeds]
     again = [model.diverged_at for model in ready.models]
     yield Check("diverged at, again", diverged, again, diverged == again)
+
+
+def _bits(name: str, are_same: bool) -> Check:
+    return Check(name, "these bits", "these bits" if are_same else "other bits", are_same)
 
 
 def _compare_roughly(
@@ -247,7 +251,7 @@ def _compare_weights(path: Path, record: Record, models: Sequence[Model], plan: 
         for name, now in model.module.named_parameters():
             recorded = states.get(model.seed, {}).get(name)
             if recorded is None or recorded.shape != now.shape:
-                return Check("weights, trained again", "the record's", f"no {name}", False)
+                return Check("weights, trained again", name, f"no {name}", False)
             apart += float((recorded - now.detach().cpu()).double().square().sum())
             way += float((start[name].detach() - now.detach().cpu()).double().square().sum())
     part = math.sqrt(apart / way) if way else float(apart > 0)

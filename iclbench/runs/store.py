@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
@@ -39,6 +40,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return read_json(path, MOST_RECORD_BYTES)
     except ValueError as error:
+        with suppress(OSError), path.open("rb") as file:
+            if file.read(1) != b"{":
+                raise RecordError("it is not a record") from None
         reason = visible(str(error), 200)
         made_again = "`run --force` makes a record again"
         raise RecordError(f"it is truncated or not a record: {reason}; {made_again}") from None

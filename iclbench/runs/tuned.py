@@ -50,6 +50,8 @@ def read_tuning(path: Path) -> TuningDocument:
     try:
         content = read_json(path, MOST_BYTES)
         document = parse_config(TuningDocument, content, str(path))
+    except RecordError:
+        raise
     except (ValueError, UsageError) as error:
         raise RecordError(f"{path} is not a tuning: {error}") from None
     digest = digest_of(content)
@@ -59,10 +61,15 @@ def read_tuning(path: Path) -> TuningDocument:
 
 
 def read_tunings(paths: list[Path]) -> list[TuningDocument]:
-    """The tunings in files and folders; raises UsageError for a folder without any."""
+    """The tunings in files, folders of tunings, and output folders, which hold one.
+
+    Raises UsageError for a folder without any.
+    """
     documents = []
     for path in paths:
-        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        inside = path / TUNINGS_FOLDER
+        folder = inside if inside.is_dir() else path
+        files = sorted(folder.glob("*.json")) if path.is_dir() else [path]
         if not files:
             raise UsageError(f"there are no tunings in {path}")
         documents += [read_tuning(file) for file in files]
@@ -142,6 +149,28 @@ def choose_tuning(plan: Plan, documents: list[TuningDocument]) -> TuningDocument
         ),
         default=None,
     )
+
+
+def why_none_fits(plan: Plan, documents: list[TuningDocument]) -> str:
+    """Why no tuning is for a plan: what the nearest one of its model and task has otherwise."""
+    ours, name = _flat(plan.spec), f"{plan.spec.model} on {plan.spec.task}"
+    differing = [
+        {key: value for key, value in theirs.items() if ours.get(key) != value}
+        for theirs in map(_flat, documents)
+    ]
+    of_both = [facts for facts in differing if not facts.keys() & {"model", "task"}]
+    if not of_both:
+        what = dict.fromkeys(f"{document.model} on {document.task}" for document in documents)
+        return f"no tuning is of {name}; they are of {', '.join(what)}"
+    nearest = min(of_both, key=len)
+    facts = [f"{key}={value}, not {ours.get(key)}" for key, value in nearest.items()]
+    return f"the tuning of {name} is of {' and '.join(facts)}"
+
+
+def _flat(content: ResolvedSpec | TuningDocument) -> dict[str, Any]:
+    """What a tuning and its run have in common, with the task's arguments by name."""
+    shared = _json(content)
+    return {**shared.pop("task_args"), **shared}
 
 
 def _json(content: ResolvedSpec | TuningDocument) -> dict[str, Any]:

@@ -226,7 +226,10 @@ def read_sweep_file(file: SweepSource) -> SweepFile:
         return file
     if isinstance(file, Mapping):
         return parse_config(SweepFile, file, "sweep")
-    return parse_config(SweepFile, read_toml(Path(file)), str(file)).read_from(str(file))
+    content = read_toml(Path(file))
+    if "stage" in content and "grid" not in content:
+        raise UsageError(f"{file} is a campaign file: `iclbench campaign {file}` runs it")
+    return parse_config(SweepFile, content, str(file)).read_from(str(file))
 
 
 def stages_of(file: SweepFile) -> list[list[dict[str, Any]]]:

@@ -36,6 +36,9 @@ def test_the_plan_says_what_is_left_and_a_run_finishes_it(cli, file, tmp_path):
     assert done.code == 0
     assert "first: lsa on least-squares: done" in done.out
     assert "2 of 2 done" in cli(*command, "--dry-run").out
+    again = cli(*command)
+    assert (again.code, again.out) == (0, "")
+    assert f"records in {tmp_path / 'out'}: iclbench leaderboard show" in again.err
 
 
 @pytest.mark.parametrize(
@@ -58,6 +61,10 @@ def test_what_a_campaign_cannot_do_is_refused_before_any_cell(
 def test_mistakes_are_one_line(cli, file, tmp_path):
     assert "unknown stage 'second'" in cli("campaign", file, "--stage", "second").err
     assert cli("campaign", tmp_path / "missing.toml").code == 2
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text('[[grid]]\nmodel = "zero"\ntask = "least-squares"\n')
+    assert f"`iclbench sweep {sweep}` runs it" in cli("campaign", sweep).err
+    assert f"`iclbench campaign {file}` runs it" in cli("sweep", file).err
     file.write_text(CAMPAIGN.replace("gd-transformer", "nobody"))
     planned = cli("campaign", file, "--out", tmp_path / "out", "--dry-run")
     assert planned.code == 1

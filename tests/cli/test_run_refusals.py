@@ -30,6 +30,13 @@ BAD = {
     "no checkpoint": ((*MODEL, *TASK, "--weights", "missing.safetensors"), "no such file"),
     "dtype": ((*MODEL, *TASK, "--dtype", "float8"), "float32"),
     "seeds": ((*MODEL, *TASK, "--seeds", "many"), "neither a number nor a list"),
+    "half a list": ((*MODEL, *TASK, "--seeds", "[7"), "neither a number nor a list"),
+    "of one model": (
+        ("--model", "transformer,baseconv", *TASK, "--model-args", "heads=2"),
+        "NAME.KEY=VALUE gives it to one model",
+    ),
+    "no file": ((*MODEL, *TASK, "--model-args", "@no.toml"), "no.toml: No such file"),
+    "no tuning": ((*MODEL, *TASK, "--tuned", "no.json"), ": no.json can't be read: No such file"),
     "no seeds": ((*MODEL, *TASK, "--seeds", "0"), "at least one seed"),
     "arguments": ((*MODEL, *TASK, "--model-args", "layers"), "not of the form key=value"),
     "optimizer": ((*MODEL, *TASK, "--recipe-args", "optimizer=adm"), "did you mean"),

@@ -20,6 +20,20 @@ def test_a_tuning_for_other_prompts_is_refused_before_anything_is_trained(cli, t
     assert cli("verify", *tmp_path.glob("least-squares/*.json")).code == 0
 
 
+def test_a_run_without_a_tuning_of_its_own_says_so(cli, tmp_path):
+    assert cli(*TUNE, "--out", tmp_path).code == 0
+    tuned = (*TASK, *TINY, "--tuned", tmp_path, "--dry-run", "--out", tmp_path / "new")
+    outcome = cli("run", "--model", "transformer,baseconv,zero", *tuned)
+    assert outcome.code == 0
+    assert "baseconv on least-squares: not tuned, as no tuning is of baseconv" in outcome.err
+    assert "zero on" not in outcome.err
+    other = cli("run", *MODEL, *tuned, "--task-args", "noise=0.5", "--dtype", "float64")
+    assert other.code == 2
+    assert "is of noise=0.0, not 0.5 and dtype=float32, not float64" in other.err
+    untrained = cli("run", "--model", "zero", *tuned)
+    assert "nothing is trained: --tuned does not apply" in untrained.err
+
+
 def test_options_that_trials_do_not_have_are_told(cli, tmp_path):
     outcome = cli(*TUNE, "--shift", "quadrants", "--out", tmp_path, "--dry-run")
     assert outcome.code == 0

@@ -10,6 +10,14 @@ from iclbench.cli import verify
 from iclbench.runs import shift_records
 
 
+def test_a_record_that_is_given_twice_is_verified_once(cli, tmp_path):
+    cli("run", "--model", "zero,averaging", *TASK, *TINY, "--out", tmp_path)
+    first, _ = RecordStore(tmp_path).paths()
+    outcome = cli("verify", first, tmp_path, first)
+    assert outcome.code == 0
+    assert "2 of 2 records hold" in outcome.out
+
+
 @pytest.mark.parametrize("module", [verify, shift_records])
 def test_a_folder_that_cannot_be_written_is_told_first(cli, tmp_path, monkeypatch, module):
     cli("run", "--model", "zero", *TASK, *TINY, "--out", tmp_path)

@@ -61,7 +61,7 @@ def test_parts_of_an_argument_show_only_where_nothing_else_differs(tmp_path):
 def test_seeds_that_differ_are_a_range(tmp_path):
     spec = {"model": "baseconv", "task": "least-squares", "recipe": "smoke", "eval_prompts": 8}
     records = [run(**spec, seeds=seeds, out=tmp_path) for seeds in (1, 3)]
-    assert labels_of(records) == ["baseconv seeds=0", "baseconv seeds=0-2"]
+    assert labels_of(records) == ["baseconv seeds=[0]", "baseconv seeds=0-2"]
 
 
 def test_the_track_alone_tells_rows_of_two_budgets_apart(tmp_path):

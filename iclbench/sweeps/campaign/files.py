@@ -142,7 +142,10 @@ class Campaign(Config):
 
 def read_campaign(path: Path) -> Campaign:
     """The campaign in a TOML file; raises UsageError if it is invalid."""
-    campaign = parse_config(Campaign, read_toml(path), str(path))
+    content = read_toml(path)
+    if "grid" in content and "stage" not in content:
+        raise UsageError(f"{path} is a sweep file: `iclbench sweep {path}` runs it")
+    campaign = parse_config(Campaign, content, str(path))
     # Relative to the file, as its author sees it.
     stages = tuple(_beside(path.parent, stage) for stage in campaign.stage)
     published = campaign.published and path.parent / campaign.published
