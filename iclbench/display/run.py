@@ -13,12 +13,13 @@ from ..api.errors import UsageError
 from ..api.record import Record
 from ..api.spec import RunSpec
 from ..plugins import host
-from ..runs.plan import resolve
+from ..runs.plan import Plan, resolve
 from ..runs.record_weights import with_files_of_weights
 from ..runs.reuse import with_shifts_of_record
 from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
+from ..runs.tuned import tuned_by_files
 from ..training.gradients.choice import EngineName
 from .progress import ProgressDisplay
 from .views import in_notebook, on_terminal
@@ -47,6 +48,7 @@ def run(
     grader: str | None = None,
     grader_args: Mapping[str, Any] | None = None,
     grader_budget: float | None = None,
+    tuned: str | Path | Sequence[str | Path] = (),
     out: str | Path = "results",
     device: str = "auto",
     force: bool = False,
@@ -62,7 +64,8 @@ def run(
     source of the weights, `shift` names evaluation distributions (`["all"]` for every one), `init`
     are weights to start training from, `freeze` patterns of parameters that are not trained,
     `perturb` the deviation of the noise added to `init`, `budget` the core time of each seed
-    (`"10m"`, or device time, `"gpu-1h"`), `seeds` a number or a list.
+    (`"10m"`, or device time, `"gpu-1h"`), `seeds` a number or a list, `tuned` a tuning of
+    `iclbench.tune`, or folders of them.
 
     The others say how, and change no result: `force` runs again where a record exists, which is
     returned as it is otherwise; `resume` continues an interrupted training; `progress` shows the
@@ -71,26 +74,41 @@ def run(
     Raises UsageError for a request that can't be run and RunError for a run that failed.
     """
     given = locals()
-    plan = resolve(_request(given))
+    plan = resolve(request_of({name: given[name] for name in RunSpec.model_fields}))
+    if tuned:
+        paths = [tuned] if isinstance(tuned, str | Path) else tuned
+        plan = tuned_by_files(plan, [Path(path) for path in paths])
     if force:
         plan = with_shifts_of_record(plan, RecordStore(out))
     settings = Settings(**{f.name: given[f.name] for f in fields(Settings)} | {"out": Path(out)})
+    return _run(plan, settings, progress)
+
+
+def _run(plan: Plan, settings: Settings, progress: bool | None) -> Record:
     with ExitStack() as stack:
-        if progress or (progress is None and (in_notebook() or on_terminal())):
+        if is_shown(progress):
             display = stack.enter_context(ProgressDisplay())
             host().observe(display, "progress")
             stack.callback(host().forget, display)
         return run_plans([plan], settings)[0]
 
 
-def _request(given: Mapping[str, Any]) -> RunSpec:
-    """What is to be run; raises UsageError for a module in place of a model's name."""
+def is_shown(progress: bool | None) -> bool:
+    """Whether progress is shown: by default, where someone may look."""
+    return progress or (progress is None and (in_notebook() or on_terminal()))
+
+
+def request_of(given: Mapping[str, Any]) -> RunSpec:
+    """What is to be run, without what is None.
+
+    Raises UsageError, also for a module in place of a model's name.
+    """
     if not isinstance(given["model"], str):
         raise UsageError(
             f"model is a {type(given['model']).__name__}, not the name of a model; "
             'docs/guide/weights.md, "Your own torch model", shows how to run a module'
         )
-    requested = {name: given[name] for name in RunSpec.model_fields if given[name] is not None}
+    requested = {name: value for name, value in given.items() if value is not None}
     for name in ("weights", "init"):
         if name in requested:
             requested[name] = str(requested[name])

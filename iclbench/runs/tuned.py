@@ -151,6 +151,20 @@ def choose_tuning(plan: Plan, documents: list[TuningDocument]) -> TuningDocument
     )
 
 
+def tuned_by_files(plan: Plan, paths: list[Path]) -> Plan:
+    """The plan with the tuning that fits it, of those in files and folders.
+
+    Raises UsageError if there is none.
+    """
+    if plan.recipe is None:
+        raise UsageError(f"{plan.spec.model}: nothing is trained, so that no tuning applies")
+    documents = read_tunings(paths)
+    document = choose_tuning(plan, documents)
+    if document is None:
+        raise UsageError(why_none_fits(plan, documents))
+    return tuned(plan, document)
+
+
 def why_none_fits(plan: Plan, documents: list[TuningDocument]) -> str:
     """Why no tuning is for a plan: what the nearest one of its model and task has otherwise."""
     ours, name = _flat(plan.spec), f"{plan.spec.model} on {plan.spec.task}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import pytest
 from tiny import TINY
 
 
@@ -16,6 +17,19 @@ def test_ls_lists_and_describe_describes(cli):
     everything = cli("ls").out
     assert "executor  local" in everything
     assert "iclbench 0" in cli("--version").out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("least", "squares"), "did you mean 'least-squares'?"),
+        (("nosuch", "squares"), "unknown kind 'nosuch'"),
+        (("model",), "model is a kind: give a name after it"),
+    ],
+)
+def test_a_name_that_describe_cannot_find_is_explained(cli, words, told):
+    outcome = cli("describe", *words)
+    assert (outcome.code, told in outcome.err) == (2, True), outcome.err
 
 
 def test_verify_reports_which_numbers_hold(cli, tmp_path):

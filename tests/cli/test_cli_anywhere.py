@@ -252,19 +252,6 @@ def test_arguments_of_the_wrong_form_get_one_line(cli, line, told):
     assert err.startswith("iclbench: error: ")
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("least", "squares"), "did you mean 'least-squares'?"),
-        (("nosuch", "squares"), "unknown kind 'nosuch'"),
-        (("model",), "model is a kind: give a name after it"),
-    ],
-)
-def test_a_name_that_describe_cannot_find_is_explained(cli, words, told):
-    outcome = cli("describe", *words)
-    assert (outcome.code, told in outcome.err) == (2, True), outcome.err
-
-
 def test_no_arguments_show_the_help(cli):
     assert cli("run", "-h").out == cli("run", "--help").out
     code, out, err = cli()

@@ -44,7 +44,7 @@ def test_the_signature_names_every_field_with_its_default():
             assert default is None
         else:
             assert default == field.default
-    known = {*RunSpec.model_fields, *Settings.__dataclass_fields__, "progress"}
+    known = {*RunSpec.model_fields, *Settings.__dataclass_fields__, "progress", "tuned"}
     assert set(parameters) == known
     defaults = Settings()
     for name in Settings.__dataclass_fields__:

@@ -1,0 +1,63 @@
+"""tune: a search for a model's arguments from Python, with its progress shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..runs.plan import resolve
+from ..runs.settings import Settings
+from ..sweeps.tuning.search import SearchSettings, tune_and_write
+from ..sweeps.tuning.trials import TRIALS
+from ..training.gradients.choice import EngineName
+from .progress import progress_of_jobs
+from .run import is_shown, request_of
+
+
+def tune(
+    model: str,
+    task: str,
+    *,
+    trials: int = TRIALS,
+    tuning_seeds: int = 1,
+    search_seed: int = 0,
+    space: Mapping[str, Any] | None = None,
+    out: str | Path = "results",
+    device: str = "auto",
+    workers: int | None = None,
+    engine: EngineName = "auto",
+    progress: bool | None = None,
+    **fields: Any,
+) -> Path:
+    """Search for a model's arguments with short trials, and return the path of the tuning.
+
+    `fields` are the arguments of `iclbench.run` that say what to run; those that are given are not
+    searched. `iclbench.run` with the same fields and `tuned=` the path uses the tuning. Each trial
+    is a run with a record in `out`/tuning, so the same call continues an interrupted search.
+
+    `space` replaces fields of the search space, as `--space` does; `tuning_seeds` is the number of
+    seeds of a trial, `search_seed` selects another sequence of trials, `workers` is the number of
+    processes.
+
+    Raises UsageError for a request that can't be run, or that trains nothing, and RunError if no
+    trial gives a score.
+    """
+    plan = resolve(request_of({"model": model, "task": task, **fields}))
+    search = SearchSettings(
+        trials=trials,
+        seeds=tuning_seeds,
+        search_seed=search_seed,
+        space=space or {},
+        workers=workers,
+    )
+    settings = Settings(out=Path(out), device=device, engine=engine)
+    name = f"tuning {model} on {task}"
+    if not is_shown(progress):
+        return tune_and_write(plan, settings, search, lambda line: None)[1]
+    with progress_of_jobs(name) as display:
+
+        def say(line: str) -> None:
+            display.line(f"{name}: {line}")
+
+        return tune_and_write(plan, settings, search, say, display)[1]
