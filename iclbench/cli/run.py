@@ -34,7 +34,7 @@ from .common import (
 )
 from .interruption import stops_on_signals
 from .paths import usable_path
-from .scopes import explained_scopes, scoped
+from .scopes import errors_of_options, scoped
 from .shifting import show_shifted
 from .spec_options import training_options, with_spec_options
 from .suites import SuiteRun
@@ -228,8 +228,8 @@ def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[
                 "task_args": scoped(spec.get("task_args", {}), task, tasks, "--task-args"),
             }
             try:
-                with explained_scopes(models, tasks):
-                    plan = resolve(parse_config(RunSpec, request, "run"))
+                with errors_of_options(models, tasks):
+                    plan = resolve(parse_config(RunSpec, request, "options"))
                 asked_shifts(plan)  # refuses those that the task does not define
             except UnsupportedError as error:
                 impossible.append(str(error))

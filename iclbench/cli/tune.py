@@ -34,6 +34,7 @@ from .common import (
     sound_host,
 )
 from .interruption import stops_on_signals
+from .scopes import errors_of_options
 from .spec_options import with_spec_options
 
 if TYPE_CHECKING:
@@ -206,7 +207,8 @@ def _plans(
         raise UsageError("give either --task or --suite")
     if suite is None:
         asked = {**spec, "model": model, "task": task}
-        return {f"{model} on {task}": resolve(parse_config(RunSpec, asked, "tune"))}
+        with errors_of_options([model], [str(task)]):
+            return {f"{model} on {task}": resolve(parse_config(RunSpec, asked, "options"))}
     plans, supported = {}, False
     for cell in resolve_suite(find_suite(suite), [model], {model: spec}):
         if cell.extra:

@@ -91,7 +91,7 @@ class Preparation:
             raise UsageError("; ".join(reasons) or "nothing is trained: --tuned does not apply")
         for name, reason in self._unfit.items():
             report(f"{name}: not tuned, as {reason}")
-        if self._options and all(plan.recipe is None for plan in plans):
+        if self._options and plans and all(plan.recipe is None for plan in plans):
             report(f"nothing is trained: {', '.join(self._options)} without effect")
 
     def tuning_cost(self, plans: Sequence[Plan]) -> str | None:

@@ -101,8 +101,11 @@ def boards_without_scores(suite: Suite) -> list[str]:
 
 def problem_of(suite: Suite, cell: SuiteCell) -> str:
     """Why a cell has no plan, with its board."""
-    reason = f"{cell.model} can't do it: {cell.unsupported}" if cell.unsupported else cell.error
-    return f"suite {suite.name}: board {cell.board.name}: {reason}"
+    board = f"board {cell.board.name}: "
+    # Errors of its fields name the board themselves.
+    error = str(cell.error).removeprefix(board)
+    reason = f"{cell.model} can't do it: {cell.unsupported}" if cell.unsupported else error
+    return f"suite {suite.name}: {board}{reason}"
 
 
 def _add(cells: dict[str, SuiteCell], cell: SuiteCell) -> None:

@@ -30,6 +30,7 @@ BAD = {
     "no checkpoint": ((*MODEL, *TASK, "--weights", "missing.safetensors"), "no such file"),
     "dtype": ((*MODEL, *TASK, "--dtype", "float8"), "float32"),
     "seeds": ((*MODEL, *TASK, "--seeds", "many"), "neither a number nor a list"),
+    "prompts": ((*MODEL, *TASK, "--eval-prompts", "0"), "error: --eval-prompts: input should be"),
     "half a list": ((*MODEL, *TASK, "--seeds", "[7"), "neither a number nor a list"),
     "of one model": (
         ("--model", "transformer,baseconv", *TASK, "--model-args", "heads=2"),
