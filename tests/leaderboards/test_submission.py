@@ -229,7 +229,7 @@ def test_damaged_records_and_missing_plugins_stop_no_other(cli, results, tmp_pat
         outcome = cli(*verb)
         assert outcome.code == 2
         lines = outcome.err.splitlines()
-        nested = f"{damaged}: it is truncated or not a record: it is nested too deeply"
+        nested = f"{damaged}: it is not a record"
         missing = f"{path}: needs iclbench-ssm 0.1.0, which is not installed"
         assert all(any(reason in line for line in lines) for reason in (nested, missing))
         assert said in outcome.out

@@ -24,6 +24,7 @@ from iclbench.sweeps.campaign.apart import (
     take_seeds,
 )
 from iclbench.training.loop import Training
+from iclbench.training.platforms import MOVED
 
 
 @pytest.mark.parametrize("lost", [0, 1])
@@ -65,6 +66,21 @@ def test_seeds_are_merged_once_all_are_there(tmp_path):
     run_seed(plan, 0, settings)
     with pytest.raises(RecordError, match="seed 1 of lsa has no record"):
         merge(plan, settings)
+
+
+@pytest.mark.parametrize("threads", [None, 64])
+def test_a_merged_record_says_where_a_seed_was_trained_elsewhere(tmp_path, threads):
+    plan = resolve(RunSpec(model="lsa", task="least-squares", recipe="smoke", seeds=(0, 1)))
+    settings = Settings(tmp_path / "out", device="cpu")
+    for seed in plan.spec.seeds:
+        run_seed(plan, seed, settings)
+    store = RecordStore(seed_settings(settings).out)
+    record = store.find(seed_plan(plan, 1).spec)
+    elsewhere = record.environment.model_copy(update={"threads": threads} if threads else {})
+    store.write(record.model_copy(update={"environment": elsewhere}))
+    note = "each seed was trained in its own process"
+    moved = f"; {MOVED} (not the same threads)"
+    assert merge(plan, settings).training.note == note + (moved if threads else "")
 
 
 def fixed_to_seven_steps(out):
