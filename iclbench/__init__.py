@@ -69,8 +69,10 @@ if TYPE_CHECKING:
     from .api.tracker import Tracker
     from .console import report
     from .devices import find_device
+    from .display.campaign import campaign
     from .display.run import run
     from .display.tune import tune
+    from .exchange.pull import Pulled, pull
     from .exchange.task_data import export_task
     from .files import file_digest, require_writable, write_atomically
     from .kit.cases import check_plugin
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
     from .kit.tasks import check_task
     from .leaderboards.board import Board, Boards, leaderboard
     from .leaderboards.pairs import compare
+    from .leaderboards.submit import Submitted, submit
     from .nn.architecture import SequenceArchitecture
     from .nn.backbone import BackboneArchitecture, BackboneConfig, BackboneModel
     from .nn.block import SequenceConfig, initialize
@@ -133,7 +136,9 @@ _HOME = {
     "api.shift": "Shift", "api.spec": "RunSpec digest_of", "api.statistics": "finite",
     "api.suite": "Suite", "api.task": "Task TaskConfig training_batch", "api.tracker": "Tracker",
     "console": "report", "devices": "find_device", "display.run": "run",
-    "display.tune": "tune", "runs.retraining": "retrain",
+    "display.tune": "tune", "display.campaign": "campaign", "runs.retraining": "retrain",
+    "exchange.pull": "Pulled pull",
+    "leaderboards.submit": "Submitted submit",
     "exchange.task_data": "export_task", "files": "file_digest require_writable write_atomically",
     "kit.parts": "check_command check_config check_grader check_metric check_recipe check_suite",
     "leaderboards.board": "Board Boards leaderboard", "leaderboards.pairs": "compare",
@@ -159,22 +164,22 @@ __all__ = [
     "EvaluationContext", "EvaluationRandom", "Executor", "ExtendsPositions", "FactoredLogits",
     "FloorKind", "GradedTask", "Grader", "GraderReport", "GradingCost", "IclbenchError",
     "LinearSystem", "LocalLanguageModel", "Metric", "NamedMixer", "PluginError", "PooledConfig",
-    "PooledTask", "PrefixConfig", "PrefixTask", "Primary", "QueueExecutor", "QueuedJob", "Random",
-    "Recipe", "Record", "RecordError", "RecordStore", "Regression", "Ridge", "RunError", "RunSpec",
-    "Sampling", "Sequence", "SequenceArchitecture", "SequenceConfig", "SequenceModel",
+    "PooledTask", "PrefixConfig", "PrefixTask", "Primary", "Pulled", "QueueExecutor", "QueuedJob",
+    "Random", "Recipe", "Record", "RecordError", "RecordStore", "Regression", "Ridge", "RunError",
+    "RunSpec", "Sampling", "Sequence", "SequenceArchitecture", "SequenceConfig", "SequenceModel",
     "SeveralPredictions", "Shift", "ShowsIterates", "ShowsStates", "Signature", "Solver", "Stage",
-    "StatesSize", "Statistic", "Suite", "Task", "TaskConfig", "Text", "TokenTask", "Tracker",
-    "TrainingContext", "TrainingRandom", "TrainsFaster", "UsageError", "added_later",
-    "check_architecture", "check_command", "check_config", "check_executor", "check_grader",
-    "check_metric", "check_plugin", "check_recipe", "check_suite", "check_task", "compare",
-    "digest_of", "evaluate_exactly", "evaluate_shifts", "exact_least_squares", "exact_matmul",
-    "exact_solve", "export_task", "file_digest", "find_device", "find_mixer", "finite",
-    "full_precision", "generate", "hookimpl", "host", "initialize", "input_shifts", "interruptible",
-    "leaderboard", "likeliest", "load_task", "map_tensors", "offers", "philox", "predict",
-    "read_positions", "report", "require_writable", "retrain", "rightness", "run", "smoke_recipe",
-    "submit_sweep", "sweep", "sweep_status", "to_device", "token_loss", "torch_generator",
-    "tracking", "training_batch", "training_form", "tune", "unknown", "value_scale", "value_shifts",
-    "verify", "with_lead", "write_atomically",
+    "StatesSize", "Statistic", "Submitted", "Suite", "Task", "TaskConfig", "Text", "TokenTask",
+    "Tracker", "TrainingContext", "TrainingRandom", "TrainsFaster", "UsageError", "added_later",
+    "campaign", "check_architecture", "check_command", "check_config", "check_executor",
+    "check_grader", "check_metric", "check_plugin", "check_recipe", "check_suite", "check_task",
+    "compare", "digest_of", "evaluate_exactly", "evaluate_shifts", "exact_least_squares",
+    "exact_matmul", "exact_solve", "export_task", "file_digest", "find_device", "find_mixer",
+    "finite", "full_precision", "generate", "hookimpl", "host", "initialize", "input_shifts",
+    "interruptible", "leaderboard", "likeliest", "load_task", "map_tensors", "offers", "philox",
+    "predict", "pull", "read_positions", "report", "require_writable", "retrain", "rightness",
+    "run", "smoke_recipe", "submit", "submit_sweep", "sweep", "sweep_status", "to_device",
+    "token_loss", "torch_generator", "tracking", "training_batch", "training_form", "tune",
+    "unknown", "value_scale", "value_shifts", "verify", "with_lead", "write_atomically",
 ]  # fmt: skip
 
 

@@ -49,30 +49,16 @@ def pull(
     generates each prompt again. If anything is wrong, nothing is copied.
     """
     sound_host(strict)
-    from ..exchange.hub import Hub, repository
-    from ..exchange.pulling import left_out, listing, pull_export, pull_records
-    from ..exchange.sources import FolderSource, HubSource, Source
+    from ..exchange.pull import pull as pull_checked
 
-    on_hub = repository(source)
-    given: Source
-    if on_hub is None:
-        given = FolderSource(Path(source).expanduser())
-    else:
-        given = HubSource(Hub(), on_hub[0] or "model", on_hub[1])
-    listed = listing(given)
-    most = max_size * 1e9
-    if listed.document is not None:
-        folder = out or Path(given.name.rstrip("/").rsplit("/", maxsplit=1)[-1])
-        export = pull_export(given, listed, folder, measure=verify is not False, most=most)
-        typer.echo(
-            f"{folder}: {counted(export.prompts, 'prompt')} of {export.task} v{export.task_version}"
-        )
+    pulled = pull_checked(source, out, verify=verify, max_size=max_size)
+    if (export := pulled.export) is not None:
+        prompts = counted(export.prompts, "prompt")
+        typer.echo(f"{pulled.folder}: {prompts} of {export.task} v{export.task_version}")
         return
-    measure = len(listed.records) == 1 if verify is None else verify
-    paths = pull_records(given, listed, out or Path("results"), measure=measure, most=most)
-    for path in paths:
+    for path in pulled.records:
         typer.echo(path)
-    for name in left_out(listed):
+    for name in pulled.left_out:
         report(f"left out: {name}, which is not named like a record, MODEL-ID.json")
-    done = "verified" if measure else "not verified: `iclbench verify` measures them again"
-    typer.echo(f"{counted(len(paths), 'record')}, {done}")
+    done = "verified" if pulled.verified else "not verified: `iclbench verify` measures them again"
+    typer.echo(f"{counted(len(pulled.records), 'record')}, {done}")

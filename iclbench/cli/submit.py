@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..console import report
 from .common import Device, Strict, Trust, record_paths, sound_host
 from .paths import Records, usable_path
 
 if TYPE_CHECKING:
     from ..leaderboards.submission import Submission
-    from ..runs.store import RecordStore
 
 
 def submit(
@@ -49,21 +47,30 @@ def submit(
     A refused record does not stop the others. Exits with 2 if any record is refused.
     """
     sound_host(strict)
-    from ..files import RECORDS, nearest_existing
-    from ..leaderboards.submission import examine_all, is_settled, line_of, summary
-    from ..runs.store import RecordStore
+    from ..leaderboards.submission import examine_all, is_settled, publish_all, store_in
 
     paths = record_paths(records)
-    store = RecordStore(to / RECORDS)
-    existing = nearest_existing(store.folder)
-    if not existing.is_dir():
-        raise UsageError(f"{existing} is a file: records can't be copied into it")
+    store = store_in(to)
     if held_out:
         paths = [path for path in paths if not is_settled(path, store)]
         if not paths:
             typer.echo("no published record lacks a held-out evaluation")
             return
     accepted, refused = examine_all(paths, store, device, trusted=trusted)
+    _print(accepted, refused)
+    if accepted and not check:
+        _, failures = publish_all(accepted, store, held_out=held_out, say=_say)
+        for reason in failures:
+            report(f"error: {reason}")
+        refused += failures
+    if refused:
+        raise typer.Exit(2)
+
+
+def _print(accepted: list[Submission], refused: list[str]) -> None:
+    """Print a line a record on a terminal, Markdown elsewhere, and the reasons of refusals."""
+    from ..leaderboards.submission import line_of, summary
+
     if sys.stdout.isatty():
         for submission in accepted:
             typer.echo(line_of(submission))
@@ -71,28 +78,7 @@ def submit(
         typer.echo(summary(accepted, refused), nl=False)
     for reason in refused:
         report(f"error: {reason}")
-    if accepted and not check:
-        refused += _publish(accepted, store, held_out)
-    if refused:
-        raise typer.Exit(2)
 
 
-def _publish(accepted: list[Submission], store: RecordStore, held_out: bool) -> list[str]:
-    """Copy the accepted records; returns the reasons why some could not be copied."""
-    from ..files import require_writable
-    from ..leaderboards.submission import add_held_out, publish
-    from ..runs.heldout import draw_salt, held_out_path
-
-    require_writable(store.folder)
-    failures: list[str] = []
-    for submission in accepted:
-        try:
-            target = publish(submission, store)
-            state = "copied to" if submission.new else "already published:"
-            print(f"{state} {target}", file=sys.stderr)
-            if held_out and add_held_out(submission, target, draw_salt()) is not None:
-                print(f"held out: {held_out_path(target)}", file=sys.stderr)
-        except PLUGIN_FAILURES as error:
-            failures.append(f"{submission.path}: {reason_of(error)}")
-            report(f"error: {failures[-1]}")
-    return failures
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, problem_with
+from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, problem_with, reason_of
 from ..api.names import is_plain_name, visible
 from ..api.record import MAIN, Record
 from ..api.tuning import tuning_bytes
-from ..console import counted
-from ..files import write_atomically
+from ..console import Reporter, counted
+from ..files import RECORDS, nearest_existing, require_writable, write_atomically
 from ..runs.additions import with_additions
 from ..runs.comparison import Check
 from ..runs.grading_facts import has_paid_grades
-from ..runs.heldout import HeldOut, has_held_out, held_out_path, write_held_out
+from ..runs.heldout import HeldOut, draw_salt, has_held_out, held_out_path, write_held_out
 from ..runs.heldout_evaluation import evaluate_held_out
 from ..runs.objects import Objects
 from ..runs.proofs import is_retrained, with_proof, without_proof
@@ -47,6 +47,15 @@ class Submission:
     checks: tuple[Check, ...]
     device: str
     new: bool
+
+
+def store_in(leaderboards: Path) -> RecordStore:
+    """The published records in a folder of leaderboards; raises UsageError for a file."""
+    store = RecordStore(leaderboards / RECORDS)
+    existing = nearest_existing(store.folder)
+    if not existing.is_dir():
+        raise UsageError(f"{existing} is a file: records can't be copied into it")
+    return store
 
 
 def examine(
@@ -136,6 +145,28 @@ def add_held_out(submission: Submission, path: Path, salt: str) -> HeldOut | Non
     held_out = evaluate_held_out(path, submission.record, salt, submission.device)
     write_held_out(path, held_out)
     return held_out
+
+
+def publish_all(
+    accepted: Sequence[Submission], store: RecordStore, *, held_out: bool, say: Reporter
+) -> tuple[list[Path], list[str]]:
+    """Copy the accepted records; returns their paths, and why some could not be copied.
+
+    With `held_out`, they are evaluated on newly drawn prompts too. `say` gets a line for each file.
+    """
+    require_writable(store.folder)
+    published: list[Path] = []
+    failures: list[str] = []
+    for submission in accepted:
+        try:
+            target = publish(submission, store)
+            published.append(target)
+            say(f"{'copied to' if submission.new else 'already published:'} {target}")
+            if held_out and add_held_out(submission, target, draw_salt()) is not None:
+                say(f"held out: {held_out_path(target)}")
+        except PLUGIN_FAILURES as error:
+            failures.append(f"{submission.path}: {reason_of(error)}")
+    return published, failures
 
 
 def is_settled(path: Path, store: RecordStore) -> bool:

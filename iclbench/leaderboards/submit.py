@@ -1,0 +1,43 @@
+"""submit: records verified and copied into published leaderboards, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..console import report
+from ..files import LEADERBOARDS
+from .submission import examine_all, publish_all, store_in
+
+
+class Submitted(NamedTuple):
+    """The paths of the published records, and why others are not published."""
+
+    records: list[Path]
+    refused: list[str]
+
+
+def submit(
+    records: Sequence[str | Path],
+    to: str | Path = LEADERBOARDS,
+    *,
+    device: str = "auto",
+    held_out: bool = False,
+    trusted: bool = False,
+) -> Submitted:
+    """Verify records and copy those that hold into the leaderboards in the folder `to`.
+
+    `records` are paths, such as those of `RecordStore(FOLDER).paths()`. `held_out` evaluates them
+    on newly drawn prompts too, which is for maintainers; `trusted` allows records that name files
+    or code. A refused record does not stop the others.
+
+    Raises UsageError for a folder that can't be written.
+    """
+    store = store_in(Path(to))
+    paths = [Path(path) for path in records]
+    accepted, refused = examine_all(paths, store, device, trusted=trusted)
+    if not accepted:
+        return Submitted([], refused)
+    published, failures = publish_all(accepted, store, held_out=held_out, say=report)
+    return Submitted(published, refused + failures)
