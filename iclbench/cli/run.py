@@ -228,7 +228,7 @@ def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[
                 "task_args": scoped(spec.get("task_args", {}), task, tasks, "--task-args"),
             }
             try:
-                with errors_of_options(models, tasks):
+                with errors_of_options(spec, models, tasks):
                     plan = resolve(parse_config(RunSpec, request, "options"))
                 asked_shifts(plan)  # refuses those that the task does not define
             except UnsupportedError as error:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from ..api.errors import UsageError
 from ..api.spec import RunSpec, flag
+from ..plugins import host
 
 #: How the errors of a request's fields begin, whatever the verb.
 OWNER = "options: "
@@ -30,8 +31,10 @@ def scoped(args: dict[str, Any], name: str, names: list[str], option: str) -> di
 
 
 @contextmanager
-def errors_of_options(models: list[str], tasks: list[str]) -> Iterator[None]:
-    """Name options instead of fields in the error of a request.
+def errors_of_options(
+    spec: Mapping[str, Any], models: list[str], tasks: list[str]
+) -> Iterator[None]:
+    """Name the options of a request `spec` instead of its fields in an error.
 
     Says how one of several models or tasks is given an argument that another doesn't have.
     """
@@ -40,16 +43,26 @@ def errors_of_options(models: list[str], tasks: list[str]) -> Iterator[None]:
     except UsageError as error:
         if type(error) is not UsageError:  # a subclass decides how the command goes on
             raise
-        raise UsageError(_of_options(str(error), models, tasks)) from None
+        text = str(error)
+        if text.startswith(OWNER):
+            raise UsageError(_of_options(text)) from None
+        hints = [
+            f"; {name}.{key}=VALUE gives it to {name} alone"
+            for kind, names in (("model", models), ("task", tasks))
+            for key in spec.get(f"{kind}_args", {})
+            for name in dict.fromkeys(names)
+            if re.match(rf"{kind} \S+: unknown field '{re.escape(key)}'", text)
+            and _takes(kind, name, key)
+        ]
+        raise UsageError("".join([text, *hints[:1]])) from None
 
 
-def _of_options(text: str, models: list[str], tasks: list[str]) -> str:
-    if text.startswith(OWNER):
-        for field in RunSpec.model_fields:
-            text = re.sub(rf"(^{OWNER}|; ){field}(?=: )", rf"\g<1>{flag(field)}", text)
-        return text.removeprefix(OWNER)
-    for kind, names in {"model": models, "task": tasks}.items():
-        of_one = any(text.startswith(f"{kind} {name}: unknown field") for name in names)
-        if of_one and len(names) > 1:
-            return f"{text}; NAME.KEY=VALUE gives it to one {kind}"
-    return text
+def _of_options(text: str) -> str:
+    for field in RunSpec.model_fields:
+        text = re.sub(rf"(^{OWNER}|; ){field}(?=: )", rf"\g<1>{flag(field)}", text)
+    return text.removeprefix(OWNER)
+
+
+def _takes(kind: str, name: str, key: str) -> bool:
+    """Whether a model or a task has an argument of that name."""
+    return key in host().load(kind, name, object).Config.model_fields

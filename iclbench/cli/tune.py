@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..display.table import Table
     from ..runs.plan import Plan
     from ..runs.settings import Settings
-    from ..sweeps.tuning.search import SearchSettings
+    from ..sweeps.tuning.settings import SearchSettings
 
 
 #: Options of a run that its trials do not have.
@@ -86,7 +86,8 @@ def tune(
 
         with waiting("loading torch"):
             from ..runs.settings import Settings
-            from ..sweeps.tuning.search import SearchSettings, executor_of
+            from ..sweeps.tuning.search import executor_of
+            from ..sweeps.tuning.settings import SearchSettings
 
         settings = Settings(out=Path(out), device=device, engine=engine)
         search = SearchSettings(
@@ -207,7 +208,7 @@ def _plans(
         raise UsageError("give either --task or --suite")
     if suite is None:
         asked = {**spec, "model": model, "task": task}
-        with errors_of_options([model], [str(task)]):
+        with errors_of_options(spec, [model], [str(task)]):
             return {f"{model} on {task}": resolve(parse_config(RunSpec, asked, "options"))}
     plans, supported = {}, False
     for cell in resolve_suite(find_suite(suite), [model], {model: spec}):

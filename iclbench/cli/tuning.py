@@ -117,7 +117,8 @@ class Preparation:
             return plan
         from ..display.progress import progress_of_jobs
         from ..runs.tuned import tuned
-        from ..sweeps.tuning.search import SearchSettings, tune_and_write
+        from ..sweeps.tuning.search import tune_and_write
+        from ..sweeps.tuning.settings import SearchSettings
 
         name = f"tuning {plan.spec.model} on {plan.spec.task}"
         search = SearchSettings(trials=self.trials)

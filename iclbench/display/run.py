@@ -98,10 +98,10 @@ def is_shown(progress: bool | None) -> bool:
     return progress or (progress is None and (in_notebook() or on_terminal()))
 
 
-def request_of(given: Mapping[str, Any]) -> RunSpec:
+def request_of(given: Mapping[str, Any], verb: str = "run") -> RunSpec:
     """What is to be run, without what is None.
 
-    Raises UsageError, also for a module in place of a model's name.
+    Raises UsageError that begins with the verb, also for a module in place of a model's name.
     """
     if not isinstance(given["model"], str):
         raise UsageError(
@@ -112,4 +112,4 @@ def request_of(given: Mapping[str, Any]) -> RunSpec:
     for name in ("weights", "init"):
         if name in requested:
             requested[name] = str(requested[name])
-    return parse_config(RunSpec, with_files_of_weights(requested), "run")
+    return parse_config(RunSpec, with_files_of_weights(requested), verb)

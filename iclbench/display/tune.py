@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..api.errors import unknown
+from ..api.spec import RunSpec
 from ..runs.plan import resolve
 from ..runs.settings import Settings
-from ..sweeps.tuning.search import SearchSettings, tune_and_write
+from ..sweeps.tuning.search import tune_and_write
+from ..sweeps.tuning.settings import SearchSettings
 from ..sweeps.tuning.trials import TRIALS
 from ..training.gradients.choice import EngineName
 from .progress import progress_of_jobs
@@ -43,7 +47,11 @@ def tune(
     Raises UsageError for a request that can't be run, or that trains nothing, and RunError if no
     trial gives a score.
     """
-    plan = resolve(request_of({"model": model, "task": task, **fields}))
+    known = [*RunSpec.model_fields, *inspect.signature(tune).parameters]
+    for field in fields:
+        if field not in RunSpec.model_fields:
+            raise unknown("argument", field, known)
+    plan = resolve(request_of({"model": model, "task": task, **fields}, "tune"))
     search = SearchSettings(
         trials=trials,
         seeds=tuning_seeds,

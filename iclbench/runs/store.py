@@ -41,7 +41,8 @@ def _read(path: Path) -> dict[str, Any]:
         return read_json(path, MOST_RECORD_BYTES)
     except ValueError as error:
         with suppress(OSError), path.open("rb") as file:
-            if file.read(1) != b"{":
+            # What a crash or a full disk leaves of a record may be empty or hold zeros.
+            if file.read(1) not in {b"{", b"", b"\0"}:
                 raise RecordError("it is not a record") from None
         reason = visible(str(error), 200)
         made_again = "`run --force` makes a record again"

@@ -34,7 +34,7 @@ BAD = {
     "half a list": ((*MODEL, *TASK, "--seeds", "[7"), "neither a number nor a list"),
     "of one model": (
         ("--model", "transformer,baseconv", *TASK, "--model-args", "heads=2"),
-        "NAME.KEY=VALUE gives it to one model",
+        "transformer.heads=VALUE gives it to transformer alone",
     ),
     "no file": ((*MODEL, *TASK, "--model-args", "@no.toml"), "no.toml: No such file"),
     "no tuning": ((*MODEL, *TASK, "--tuned", "no.json"), ": no.json can't be read: No such file"),

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from iclbench import RecordError, UsageError, run, tune
-from iclbench.sweeps.tuning.search import SearchSettings
+from iclbench.sweeps.tuning.settings import SearchSettings
 
 WHAT = {
     "model": "transformer",
@@ -50,8 +50,13 @@ def test_a_tuning_of_something_else_is_refused(tmp_path, changes, message):
 
 
 def test_what_is_no_field_of_a_run_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="unknown field 'trails'"):
+    with pytest.raises(UsageError, match="unknown argument 'trails'; did you mean 'trials'"):
         tune(**WHAT, trails=2, out=tmp_path)
+    with pytest.raises(UsageError, match="tune: dtype: "):
+        tune(**WHAT, dtype="float8", out=tmp_path)
+    for wrong in ({"trials": 1.5}, {"tuning_seeds": 0}, {"search_seed": -1}, {"workers": 0}):
+        with pytest.raises(UsageError, match="is no whole number of"):
+            tune(**WHAT, **wrong, out=tmp_path)
     with pytest.raises(UsageError, match="nothing is trained"):
         tune("zero", "least-squares", out=tmp_path)
 

@@ -20,7 +20,8 @@ from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.tuned import tuned
-from iclbench.sweeps.tuning.search import SearchSettings, tune
+from iclbench.sweeps.tuning.search import tune
+from iclbench.sweeps.tuning.settings import SearchSettings
 
 ROOT = Path(__file__).parents[2]
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 32}

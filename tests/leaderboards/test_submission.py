@@ -15,7 +15,8 @@ from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record, read_values
 from iclbench.runs.tuned import read_tuning, tuned
-from iclbench.sweeps.tuning.search import SearchSettings, tune
+from iclbench.sweeps.tuning.search import tune
+from iclbench.sweeps.tuning.settings import SearchSettings
 
 TINY = {"task": "least-squares", "recipe": "smoke", "seeds": 2, "eval_prompts": 32,
         "task_args": {"dim": 2, "examples": 4}}  # fmt: skip

@@ -9,7 +9,8 @@ from iclbench.api.spec import RunSpec, digest_of
 from iclbench.runs.arguments import given_arguments, in_normal_form
 from iclbench.runs.plan import resolve
 from iclbench.runs.settings import Settings
-from iclbench.sweeps.tuning.search import SearchSettings, tune
+from iclbench.sweeps.tuning.search import tune
+from iclbench.sweeps.tuning.settings import SearchSettings
 
 REQUEST = RunSpec(
     **TINY,

@@ -128,7 +128,7 @@ def test_changed_values_of_the_prompts_are_refused(copied):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[" * 100_000, "nested too deeply"),
+        ('{"digest": ' + "[" * 100_000, "nested too deeply"),
         ('{"digest": "", "schema_version": 4, "x": 1e999}', "not finite"),
         ('{"digest": "", "schema_version": [4]}', "schema version"),
         ("\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "not a record"),
@@ -141,6 +141,16 @@ def test_a_hostile_record_is_refused_in_one_line(tmp_path, text, message):
         read_record(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * 4096, b'{"digest": "0', b"# Notes"])
+def test_what_is_left_of_a_record_can_be_made_again(tmp_path, left):
+    """A crash leaves nothing, zeros or a part; any other file was no record."""
+    path = tmp_path / "record.json"
+    path.write_bytes(left)
+    with pytest.raises(RecordError) as caught:
+        read_record(path)
+    assert ("`run --force` makes a record again" in str(caught.value)) == (left != b"# Notes")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.tuned import compare_tuning, trials_in_words, tuned
 from iclbench.runs.verify import verify
-from iclbench.sweeps.tuning.search import SearchSettings, tune
+from iclbench.sweeps.tuning.search import tune
+from iclbench.sweeps.tuning.settings import SearchSettings
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from ...api.errors import UsageError, unknown
 from ...api.names import is_plain_name
 from ...files import read_toml
 from ..files import QUICK, with_parsed_seeds
-from ..tuning.search import SearchSettings
+from ..tuning.settings import SearchSettings
 from ..tuning.trials import MOST_TRIALS, TRIALS
 
 

@@ -30,7 +30,8 @@ from ...training.interruption import interruptible
 from ..jobs import settings_json, settings_of
 from ..programs import make_executor
 from ..sweep import sweep
-from ..tuning.search import SearchSettings, tune_and_write
+from ..tuning.search import tune_and_write
+from ..tuning.settings import SearchSettings
 from .apart import PATIENCE, merge, run_seed, take_seeds
 from .cells import CampaignCell, cells_of
 from .files import Campaign

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...runs.plan import Plan
-from ..tuning.search import SearchSettings
+from ..tuning.settings import SearchSettings
 from .files import SweepEntry
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,8 +38,9 @@ from ...runs.store import RecordStore
 from ...runs.tuned import write_tuning
 from ..jobs import job_of, request_of, run_job
 from ..programs import make_executor
+from .settings import SearchSettings
 from .space import Point, own_point, points_of, search_space
-from .trials import TRIALS, trial_budget
+from .trials import trial_budget
 
 #: The folder of the trials' records, in the output folder.
 TRIALS_FOLDER = "tuning"
@@ -47,19 +48,6 @@ TRIALS_FOLDER = "tuning"
 MOST_PROMPTS = 1024
 #: A trial is graded only where a grade ranks it: grading costs.
 UNGRADED: Mapping[str, Any] = {"grader": None, "grader_args": {}, "grader_budget": None}
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """How to search: the number of trials, the seeds of each, changes to the space, and workers."""
-
-    trials: int = TRIALS
-    seeds: int = 1
-    search_seed: int = 0
-    space: Mapping[str, Any] = field(default_factory=dict)
-    workers: int | None = None
-    executor: str = "local"
-    executor_args: Mapping[str, Any] = field(default_factory=dict)
 
 
 class PlannedTrial(NamedTuple):
