@@ -44,7 +44,8 @@ def write_atomically(path: Path, data: bytes) -> None:
 def write_first(path: Path, data: bytes) -> bool:
     """Write `data` as `write_atomically` does unless there is a file; returns whether it did.
 
-    Of several processes one is the first, but on file systems without hard links.
+    Of several processes, one is the first. Without hard links, a file system may let several be
+    the first if they write in the same moment; the last one's file then stays.
     """
     with _written_beside(path, data) as temporary:
         try:
@@ -52,6 +53,8 @@ def write_first(path: Path, data: bytes) -> bool:
         except FileExistsError:
             return False
         except OSError:
+            if path.exists():
+                return False
             temporary.replace(path)
         return True
 

@@ -52,7 +52,7 @@ def test_an_error_names_the_file_and_not_a_temporary_one(tmp_path):
 
 @pytest.mark.parametrize("links", [True, False])
 def test_of_several_writers_one_is_the_first(tmp_path, monkeypatch, links):
-    """Where the file system has no hard links, the last one's file is whole all the same."""
+    """Where the file system has no hard links, the file is whole all the same."""
     if not links:
 
         def refused(self, target):
@@ -68,6 +68,8 @@ def test_of_several_writers_one_is_the_first(tmp_path, monkeypatch, links):
     if links:
         assert [i for i, was_first in enumerate(first) if was_first] == [content[0]]
     assert [p.name for p in path.parent.iterdir()] == ["first"]
+    assert not write_first(path, b"later")
+    assert path.read_bytes() == content
 
 
 def test_threads_may_write_the_same_file(tmp_path):

@@ -87,8 +87,11 @@ class Preparation:
         Says which plans train without one, and where none trains, which options have no effect.
         """
         if self._documents and not self._used:
-            reasons = dict.fromkeys(self._unfit.values())
-            raise UsageError("; ".join(reasons) or "nothing is trained: --tuned does not apply")
+            if not self._unfit:
+                raise UsageError("nothing is trained: --tuned does not apply")
+            what = dict.fromkeys(f"{d.model} on {d.task}" for d in self._documents)
+            reasons = [*dict.fromkeys(self._unfit.values()), f"tunings are of {', '.join(what)}"]
+            raise UsageError("; ".join(reasons))
         for name, reason in self._unfit.items():
             report(f"{name}: not tuned, as {reason}")
         if self._options and plans and all(plan.recipe is None for plan in plans):

@@ -169,13 +169,12 @@ def why_none_fits(plan: Plan, documents: list[TuningDocument]) -> str:
     """Why no tuning is for a plan: what the nearest one of its model and task has otherwise."""
     ours, name = _flat(plan.spec), f"{plan.spec.model} on {plan.spec.task}"
     differing = [
-        {key: value for key, value in theirs.items() if ours.get(key) != value}
+        {key: theirs.get(key) for key in {**theirs, **ours} if ours.get(key) != theirs.get(key)}
         for theirs in map(_flat, documents)
     ]
     of_both = [facts for facts in differing if not facts.keys() & {"model", "task"}]
     if not of_both:
-        what = dict.fromkeys(f"{document.model} on {document.task}" for document in documents)
-        return f"no tuning is of {name}; they are of {', '.join(what)}"
+        return f"no tuning is of {name}"
     nearest = min(of_both, key=len)
     facts = [f"{key}={value}, not {ours.get(key)}" for key, value in nearest.items()]
     return f"the tuning of {name} is of {' and '.join(facts)}"

@@ -129,7 +129,7 @@ def test_a_tuning_of_something_else_is_refused(cli, tmp_path):
     other = cli("run", "--model", "transformer", *TASK, "--tuned", out / "tunings", "--out", out)
     assert other.code == 2
     assert (
-        "no tuning is of transformer on least-squares; they are of baseconv on least-squares"
+        "no tuning is of transformer on least-squares; tunings are of baseconv on least-squares"
         in other.err
     )
 

@@ -38,7 +38,7 @@ def test_a_run_uses_the_tuning_and_a_second_search_trains_nothing(tmp_path, caps
     ("changes", "message"),
     [
         ({"task_args": {"dim": 3, "examples": 4}}, "is of dim=2, not 3"),
-        ({"model": "baseconv"}, "no tuning is of baseconv on least-squares; they are of transf"),
+        ({"model": "baseconv"}, "no tuning is of baseconv on least-squares"),
         ({"model": "zero"}, "zero: nothing is trained, so that no tuning applies"),
         ({"tuned": "nosuch.json"}, "nosuch.json can't be read"),
     ],
