@@ -103,7 +103,7 @@ if TYPE_CHECKING:
     from .precision import full_precision
     from .runs.checks import ConformanceError, check_architecture
     from .runs.load import load_task
-    from .runs.retraining import retrain
+    from .runs.retraining import Retraining, retrain
     from .runs.shift_records import evaluate_shifts
     from .runs.store import RecordStore
     from .runs.tracking import tracking
@@ -136,7 +136,7 @@ _HOME = {
     "api.shift": "Shift", "api.spec": "RunSpec digest_of", "api.statistics": "finite",
     "api.suite": "Suite", "api.task": "Task TaskConfig training_batch", "api.tracker": "Tracker",
     "console": "report", "devices": "find_device", "display.run": "run",
-    "display.tune": "tune", "display.campaign": "campaign", "runs.retraining": "retrain",
+    "display.tune": "tune", "display.campaign": "campaign", "runs.retraining": "Retraining retrain",
     "exchange.pull": "Pulled pull",
     "leaderboards.submit": "Submitted submit",
     "exchange.task_data": "export_task", "files": "file_digest require_writable write_atomically",
@@ -165,21 +165,22 @@ __all__ = [
     "FloorKind", "GradedTask", "Grader", "GraderReport", "GradingCost", "IclbenchError",
     "LinearSystem", "LocalLanguageModel", "Metric", "NamedMixer", "PluginError", "PooledConfig",
     "PooledTask", "PrefixConfig", "PrefixTask", "Primary", "Pulled", "QueueExecutor", "QueuedJob",
-    "Random", "Recipe", "Record", "RecordError", "RecordStore", "Regression", "Ridge", "RunError",
-    "RunSpec", "Sampling", "Sequence", "SequenceArchitecture", "SequenceConfig", "SequenceModel",
-    "SeveralPredictions", "Shift", "ShowsIterates", "ShowsStates", "Signature", "Solver", "Stage",
-    "StatesSize", "Statistic", "Submitted", "Suite", "Task", "TaskConfig", "Text", "TokenTask",
-    "Tracker", "TrainingContext", "TrainingRandom", "TrainsFaster", "UsageError", "added_later",
-    "campaign", "check_architecture", "check_command", "check_config", "check_executor",
-    "check_grader", "check_metric", "check_plugin", "check_recipe", "check_suite", "check_task",
-    "compare", "digest_of", "evaluate_exactly", "evaluate_shifts", "exact_least_squares",
-    "exact_matmul", "exact_solve", "export_task", "file_digest", "find_device", "find_mixer",
-    "finite", "full_precision", "generate", "hookimpl", "host", "initialize", "input_shifts",
-    "interruptible", "leaderboard", "likeliest", "load_task", "map_tensors", "offers", "philox",
-    "predict", "pull", "read_positions", "report", "require_writable", "retrain", "rightness",
-    "run", "smoke_recipe", "submit", "submit_sweep", "sweep", "sweep_status", "to_device",
-    "token_loss", "torch_generator", "tracking", "training_batch", "training_form", "tune",
-    "unknown", "value_scale", "value_shifts", "verify", "with_lead", "write_atomically",
+    "Random", "Recipe", "Record", "RecordError", "RecordStore", "Regression", "Retraining", "Ridge",
+    "RunError", "RunSpec", "Sampling", "Sequence", "SequenceArchitecture", "SequenceConfig",
+    "SequenceModel", "SeveralPredictions", "Shift", "ShowsIterates", "ShowsStates", "Signature",
+    "Solver", "Stage", "StatesSize", "Statistic", "Submitted", "Suite", "Task", "TaskConfig",
+    "Text", "TokenTask", "Tracker", "TrainingContext", "TrainingRandom", "TrainsFaster",
+    "UsageError", "added_later", "campaign", "check_architecture", "check_command", "check_config",
+    "check_executor", "check_grader", "check_metric", "check_plugin", "check_recipe", "check_suite",
+    "check_task", "compare", "digest_of", "evaluate_exactly", "evaluate_shifts",
+    "exact_least_squares", "exact_matmul", "exact_solve", "export_task", "file_digest",
+    "find_device", "find_mixer", "finite", "full_precision", "generate", "hookimpl", "host",
+    "initialize", "input_shifts", "interruptible", "leaderboard", "likeliest", "load_task",
+    "map_tensors", "offers", "philox", "predict", "pull", "read_positions", "report",
+    "require_writable", "retrain", "rightness", "run", "smoke_recipe", "submit", "submit_sweep",
+    "sweep", "sweep_status", "to_device", "token_loss", "torch_generator", "tracking",
+    "training_batch", "training_form", "tune", "unknown", "value_scale", "value_shifts", "verify",
+    "with_lead", "write_atomically",
 ]  # fmt: skip
 
 

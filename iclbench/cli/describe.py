@@ -59,7 +59,7 @@ def describe(
     else:
         kinds = lookup.kinds_of(plugins, name)
     if not kinds and name in KINDS:
-        raise UsageError(f"{name} is a kind: give a name after it, such as those of `iclbench ls`")
+        raise UsageError(f"{name} is a kind: give a name after it; `iclbench ls` lists them")
     if not kinds:
         raise unknown("name", name, lookup.known_names(plugins, None))
     pages = [list(entries.describe(plugins, kind, name)) for kind in kinds]

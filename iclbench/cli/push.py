@@ -87,7 +87,7 @@ def _copy(package: Package, source: Path, folder: Path, every: bool) -> None:
     if folder.resolve().is_relative_to(source.resolve()):
         raise UsageError(f"{folder} is inside {source}: give a folder outside of it")
     _show(package, [], every)
-    with stops_on_signals("push again, into a new folder"), staged(folder) as new:
+    with stops_on_signals("push again"), staged(folder) as new:
         for path in package.files:
             (new / path).parent.mkdir(parents=True, exist_ok=True)
             with (new / path).open("wb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -247,11 +248,15 @@ def _print_page(plans: list[Plan], prepare: Preparation, output: Output) -> None
     show_table(page(plans, prepare.settings, prepare.tuning_cost(plans)), output)
 
 
+#: How a system says that a disk is full, a quota or a file's largest size is reached, or it fails.
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
 def _why(error: BaseException) -> str:
     """Why a run failed, in a line."""
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        # As on a full disk. What was trained is in the checkpoint, if that could be written.
-        return f"{error.filename}: {error.strerror}; no record was written, run it again"
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        # What was trained is in the checkpoint, if that could be written.
+        return f"{error.filename or 'a file'}: {error.strerror}; no record was written"
     known = isinstance(error, IclbenchError)
     return reason_of(error) + ("" if known else " (ICLBENCH_DEBUG=1 shows the traceback)")
 

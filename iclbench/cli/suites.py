@@ -67,7 +67,9 @@ class SuiteRun:
 
         self.suite, self.prepare = find_suite(name), prepare
         self.cells = [
-            cell if cell.plan is None else replace(cell, plan=prepare.with_tuning(cell.plan))
+            cell
+            if cell.plan is None
+            else replace(cell, plan=prepare.with_tuning(cell.plan, cell.board.name))
             for cell in resolve_suite(self.suite, models, changes)
         ]
         _require_shifts([plan for _, plan in self.named])

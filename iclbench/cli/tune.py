@@ -92,7 +92,7 @@ def tune(
         settings = Settings(out=Path(out), device=device, engine=engine)
         search = SearchSettings(
             trials=trials,
-            seeds=tuning_seeds,
+            tuning_seeds=tuning_seeds,
             search_seed=search_seed,
             space=parse_arguments(space or [], "--space"),
             workers=workers,

@@ -62,8 +62,8 @@ class Preparation:
 
             self._documents = read_tunings(paths)
 
-    def with_tuning(self, plan: Plan) -> Plan:
-        """The plan with the tuning that fits it, or as it is."""
+    def with_tuning(self, plan: Plan, board: str | None = None) -> Plan:
+        """The plan with the tuning that fits it, or as it is; `board` is that of a suite."""
         if not self._documents or plan.recipe is None:
             return plan
         from ..leaderboards.arguments import argument_pairs
@@ -71,14 +71,14 @@ class Preparation:
         from ..runs.tuned import tuned as with_tuning
 
         document = choose_tuning(plan, self._documents)
+        name = f"{plan.spec.model} on {board or plan.spec.task}"
         if document is None:
-            name = f"{plan.spec.model} on {plan.spec.task}"
             self._unfit[name] = why_none_fits(plan, self._documents)
             return plan
         self._used.add(id(document))
         chosen = with_tuning(plan, document)
         args = {**document.best.model_args, **document.best.recipe_args}
-        report(f"{plan.spec.model} on {plan.spec.task}: tuned: {argument_pairs(args)}")
+        report(f"{name}: tuned: {argument_pairs(args)}")
         return chosen
 
     def require_used(self, plans: Sequence[Plan]) -> None:

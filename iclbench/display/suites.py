@@ -128,7 +128,7 @@ def _notes(table: SuiteTable) -> list[str]:
             "only if their intervals do not overlap. Compare no other means"
         )
     if any(entry.mean is None for entry in table.entries):
-        notes.append("no score: a model needs records on half of the boards that count")
+        notes.append("no score: a model needs records on at least half of the boards that count")
     names = [board.name for board in table.suite.boards if board.name not in table.counted]
     if names:
         notes.append(f"not in the mean, since 1 is the best row: {', '.join(names)}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..api.errors import unknown
 from ..api.spec import RunSpec
+from ..files import require_writable
 from ..runs.plan import resolve
 from ..runs.settings import Settings
 from ..sweeps.tuning.search import tune_and_write
@@ -44,8 +45,8 @@ def tune(
     seeds of a trial, `search_seed` selects another sequence of trials, `workers` is the number of
     processes.
 
-    Raises UsageError for a request that can't be run, or that trains nothing, and RunError if no
-    trial gives a score.
+    Raises UsageError for a request that can't be run, or that trains nothing, and for a folder that
+    can't be written, and RunError if no trial gives a score.
     """
     known = [*RunSpec.model_fields, *inspect.signature(tune).parameters]
     for field in fields:
@@ -54,13 +55,14 @@ def tune(
     plan = resolve(request_of({"model": model, "task": task, **fields}, "tune"))
     search = SearchSettings(
         trials=trials,
-        seeds=tuning_seeds,
+        tuning_seeds=tuning_seeds,
         search_seed=search_seed,
         space=space or {},
         workers=workers,
     )
     settings = Settings(out=Path(out), device=device, engine=engine)
     name = f"tuning {model} on {task}"
+    require_writable(settings.out)
     if not is_shown(progress):
         return tune_and_write(plan, settings, search, lambda line: None)[1]
     with progress_of_jobs(name) as display:

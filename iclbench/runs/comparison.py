@@ -93,7 +93,7 @@ def of_the_past(name: str, text: str) -> Check:
         return Check(name, text, "no date", False)
     now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
     holds = date.tzinfo is not None and EARLIEST <= date <= now
-    return Check(name, text, "a date of the past" if holds else "no date of the past", holds)
+    return Check(name, text, "a date of the past" if holds else "not in the past", holds)
 
 
 @dataclass(frozen=True)

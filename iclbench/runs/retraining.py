@@ -79,24 +79,26 @@ class Retraining:
 
 
 @exclusive()
-def retrain(path: Path, device_name: str = "auto") -> Retraining:
+def retrain(path: str | Path, device: str = "auto") -> Retraining:
     """Train the models of a verified record again and compare everything that was only claimed.
 
-    A record without training has nothing to train: it has no checks and no proof. Raises
-    RecordError where training can't be repeated: on another device, without a checkpoint, or where
-    the code that is installed makes another run of the record's command.
+    The file stays as it is: `Retraining.record` has the proof. A record without training has
+    nothing to train: it has no checks and no proof. Raises RecordError where training can't be
+    repeated: on another device, without a checkpoint, or where the code that is installed makes
+    another run of the record's command.
     """
+    path = Path(path)
     record = read_record(path)
     require_plugins(path, record)
     if record.spec.origin in {"solver", "constructed", "asked"}:
         return Retraining([], None, "nothing to train again")
-    device = find_device(device_name)
-    plan = _plan(path, record, environment(device))
+    on_device = find_device(device)
+    plan = _plan(path, record, environment(on_device))
     assert record.training is not None
     with _threads(record.environment.threads), full_precision(DTYPES[record.spec.dtype]):
-        ready = _train(plan, record.training, device)
-        here = environment(device)
-        measured = measure(plan, ready.models, device)
+        ready = _train(plan, record.training, on_device)
+        here = environment(on_device)
+        measured = measure(plan, ready.models, on_device)
     assert ready.training is not None
     trainings = [(record.environment, record.training), (here, ready.training)]
     platforms = [platform_of(where, how.engine, how.replicas) for where, how in trainings]
@@ -105,15 +107,13 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
         differing.append("platform from start to end")
     same_bits = _same_bits(path, record, ready.models)
     changed = other_code(record)
-    required = device.type == "cpu" and not changed
+    required = on_device.type == "cpu" and not changed
     exactly = not differing and (same_bits or required)
     if exactly:
         checks = list(_compare_exactly(record, ready, same_bits))
     else:
-        checks = [
-            *_compare_roughly(path, record, ready.training, measured, plan),
-            _compare_weights(path, record, ready.models, plan),
-        ]
+        checks = list(_compare_roughly(path, record, ready.training, measured, plan))
+        checks.append(_compare_weights(path, record, ready.models, plan))
     checks.append(_compare_seconds(record.training, ready.training))
     checks += compare_costs_again(record, ready, exactly=exactly)
     if not all(check.holds for check in checks):
@@ -216,7 +216,7 @@ def _compare_exactly(record: Record, ready: ReadyModels, same_bits: bool) -> Ite
 
 
 def _bits(name: str, are_same: bool) -> Check:
-    return Check(name, "these bits", "these bits" if are_same else "other bits", are_same)
+    return Check(name, "its bits", "the same bits" if are_same else "other bits", are_same)
 
 
 def _compare_roughly(

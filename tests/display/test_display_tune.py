@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from iclbench import RecordError, UsageError, run, tune
+from iclbench import RecordError, RecordStore, UsageError, run, tune
 from iclbench.sweeps.tuning.settings import SearchSettings
 
 WHAT = {
@@ -61,8 +61,25 @@ def test_what_is_no_field_of_a_run_is_refused(tmp_path):
         tune("zero", "least-squares", out=tmp_path)
 
 
+def test_weights_of_several_seeds_start_no_trial(tmp_path):
+    for seeds in (1, 2):
+        record = run(**WHAT, seeds=seeds, out=tmp_path / "a")
+        path = RecordStore(tmp_path / "a").path_of(record)
+        if seeds == 1:
+            assert tune(**WHAT, init=path, trials=1, out=tmp_path / "b").exists()
+        else:
+            with pytest.raises(UsageError, match="weights are of several seeds"):
+                tune(**WHAT, seeds=2, init=path, trials=1, out=tmp_path / "b")
+
+
+def test_a_folder_that_cannot_be_written_is_told_first(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="can't be written"):
+        tune(**WHAT, trials=1, out=tmp_path / "file")
+
+
 def test_the_defaults_are_those_of_a_search():
     parameters = inspect.signature(tune).parameters
     for name in ("trials", "search_seed", "workers"):
         assert parameters[name].default == getattr(SearchSettings(), name)
-    assert parameters["tuning_seeds"].default == SearchSettings().seeds
+    assert parameters["tuning_seeds"].default == SearchSettings().tuning_seeds

@@ -25,6 +25,7 @@ from forging import (
     with_weights,
 )
 
+import iclbench
 from iclbench import RecordError, verify
 from iclbench.api.spec import RunSpec
 from iclbench.runs.code import other_code
@@ -33,6 +34,7 @@ from iclbench.runs.models import given_models
 from iclbench.runs.objects import Objects
 from iclbench.runs.plan import resolve
 from iclbench.runs.proofs import write_proof
+from iclbench.runs.report import MOST_NOTE, bounded_note
 from iclbench.runs.retraining import _checkpoint, retrain
 from iclbench.runs.store import read_record
 from iclbench.training.platforms import MOVED
@@ -184,9 +186,18 @@ def test_a_cell_of_a_larger_group_is_proved_within_the_tolerance(records):
     assert "with other rounding (not the same number of replicas); " in outcome.outcome
 
 
+def test_a_note_of_a_move_is_never_cut():
+    note = f"{'reasons ' * 100}; {MOVED} (not the same threads)"
+    kept = bounded_note(note)
+    assert len(kept) <= MOST_NOTE
+    assert kept.endswith(f"{MOVED} (not the same threads)")
+    assert bounded_note("short") == "short"
+    assert len(bounded_note("reasons " * 100)) <= MOST_NOTE
+
+
 def test_a_training_that_went_on_elsewhere_is_proved_within_the_tolerance(records):
     path = edit_training(note=f"{MOVED} (not the same threads)")(records)
-    outcome = retrain(with_other_rounding(path))
+    outcome = iclbench.retrain(str(with_other_rounding(path)), device="cpu")
     assert "with other rounding (not the same platform from start to end); " in outcome.outcome
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from ...api.costs import SCORES, BudgetReport, ValidationCurve
 from ...api.errors import CheckpointError, RecordError, RunError
-from ...api.names import visible
 from ...api.record import Environment, Record, TrainingReport
 from ...devices import environment, find_device
 from ...files import write_atomically
@@ -26,6 +25,7 @@ from ...runs.exclusive import exclusive
 from ...runs.models import Model
 from ...runs.plan import Plan, resolve
 from ...runs.ready_models import ReadyModels, with_move
+from ...runs.report import bounded_note
 from ...runs.run import evaluate_and_record, run_plans
 from ...runs.settings import Settings
 from ...runs.shift_records import add_shifts
@@ -169,7 +169,7 @@ def _training(records: Sequence[Record], here: Environment) -> TrainingReport:
             "seconds": seconds,
             "steps_per_second": first.steps * len(reports) / seconds if seconds else 0.0,
             "curve": [[loss for losses in point for loss in losses] for point in curves],
-            "note": visible("; ".join(notes), 500),
+            "note": bounded_note("; ".join(notes)),
         }
     )
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...api.errors import PLUGIN_FAILURES, RecordError, RunError, reason_of
+from ...api.errors import PLUGIN_FAILURES, RecordError, RunError, UsageError, reason_of
 from ...api.executor import Executor, JobListener
 from ...api.record import Record
 from ...api.spec import RunSpec
@@ -79,10 +79,17 @@ class PlannedSearch(NamedTuple):
 
 def planned_search(plan: Plan, settings: Settings, search: SearchSettings) -> PlannedSearch:
     """The search that `tune` would make; raises UsageError as `tune` does."""
+    if plan.request.init is not None and None not in plan.states:
+        raise UsageError(
+            "--init: these weights are of several seeds, and a trial has a seed of its own: give "
+            "those of one seed"
+        )
     space = search_space(plan, search.space)
     points = points_of(space, plan, search.trials, search.search_seed)
     store = RecordStore(settings.out / TRIALS_FOLDER)
-    return PlannedSearch(plan, space, [_planned(plan, p, search.seeds, store) for p in points])
+    return PlannedSearch(
+        plan, space, [_planned(plan, p, search.tuning_seeds, store) for p in points]
+    )
 
 
 def _planned(plan: Plan, point: Point, seeds: int, store: RecordStore) -> PlannedTrial:
@@ -259,7 +266,7 @@ def _document(
         ranking=ranking(plan),
         evaluation_seed=tuning_evaluation_seed(request.eval_seed),
         evaluation_prompts=latest.main.prompts,
-        seeds=tuning_seeds(search.seeds),
+        seeds=tuning_seeds(search.tuning_seeds),
         search_seed=search.search_seed,
         space=planned.space,
         trials=tuple(trials),

@@ -18,7 +18,7 @@ class SearchSettings:
     """
 
     trials: int = TRIALS
-    seeds: int = 1
+    tuning_seeds: int = 1
     search_seed: int = 0
     space: Mapping[str, Any] = field(default_factory=dict)
     workers: int | None = None
@@ -26,7 +26,7 @@ class SearchSettings:
     executor_args: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        least = {"trials": 1, "seeds": 1, "search_seed": 0, "workers": 1}
+        least = {"trials": 1, "tuning_seeds": 1, "search_seed": 0, "workers": 1}
         for name, value in least.items():
             given = getattr(self, name)
             if given is not None and (not isinstance(given, int) or given < value):
