@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -228,7 +229,9 @@ def read_sweep_file(file: SweepSource) -> SweepFile:
         return parse_config(SweepFile, file, "sweep")
     content = read_toml(Path(file))
     if "stage" in content and "grid" not in content:
-        raise UsageError(f"{file} is a campaign file: `iclbench campaign {file}` runs it")
+        raise UsageError(
+            f"{file} is a campaign file: `iclbench campaign {shlex.quote(str(file))}` runs it"
+        )
     return parse_config(SweepFile, content, str(file)).read_from(str(file))
 
 

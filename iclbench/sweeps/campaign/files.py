@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,9 @@ def read_campaign(path: Path) -> Campaign:
     """The campaign in a TOML file; raises UsageError if it is invalid."""
     content = read_toml(path)
     if "grid" in content and "stage" not in content:
-        raise UsageError(f"{path} is a sweep file: `iclbench sweep {path}` runs it")
+        raise UsageError(
+            f"{path} is a sweep file: `iclbench sweep {shlex.quote(str(path))}` runs it"
+        )
     campaign = parse_config(Campaign, content, str(path))
     # Relative to the file, as its author sees it.
     stages = tuple(_beside(path.parent, stage) for stage in campaign.stage)
