@@ -25,12 +25,9 @@ def in_label(value: Any) -> str:
 
 
 def argument(value: Any) -> str:
-    """An argument's value; consecutive integers of a list as a range, such as 0-4.
-
-    A single one stays a list: `--seeds 7` would be seven seeds.
-    """
+    """An argument's value; consecutive integers of a list as a range, such as 0-4."""
     if isinstance(value, list | tuple):
-        return _integer_ranges(list(value)) if len(value) > 1 else json.dumps(list(value))
+        return _integer_ranges(list(value)) if value else "()"
     return value if isinstance(value, str) else json.dumps(value)
 
 

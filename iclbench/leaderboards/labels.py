@@ -118,7 +118,9 @@ def _facts(record: Record) -> Facts:
         arguments = getattr(spec, group).items()
         facts.update({f"{group}.{k}": v for k, v in arguments if not isinstance(v, dict)})
     if spec.origin == "trained":
-        facts.update({"recipe": spec.recipe, "seeds": spec.seeds})
+        # As `--seeds` takes a single one: 7 would be seven seeds.
+        seeds = f"[{spec.seeds[0]}]" if len(spec.seeds) == 1 else spec.seeds
+        facts.update({"recipe": spec.recipe, "seeds": seeds})
     if spec.origin in {"trained", "loaded"}:
         for name, value in spec.task_args.items():
             if name not in record.main.task_args:

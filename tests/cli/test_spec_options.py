@@ -102,7 +102,7 @@ def test_values_are_validated_by_the_spec(cli, tmp_path):
     args = ("run", "--model", "zero", "--task", "least-squares", "--out", tmp_path)
     refused = cli(*args, "--eval-prompts", "many")
     assert refused.code == 2
-    assert "eval_prompts: input should be a valid integer" in refused.err
+    assert "--eval-prompts: input should be a valid integer" in refused.err
     assert refused.err.count("\n") == 1
 
 

@@ -93,7 +93,7 @@ def test_any_answer_is_read_as_one_finite_number(answer):
         ("least-squares-prefixes", "one query, not prefixes"),
         ("categorical", "one query, not class"),
         ("linear-system", "one query, not solution"),
-        ("ridge", "not Ridge"),
+        ("ridge", "which the task's prompts lack"),
     ],
 )
 def test_it_answers_one_query_of_prompts_that_it_can_show(task, reason):
