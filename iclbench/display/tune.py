@@ -38,8 +38,10 @@ def tune(
     """Search for a model's arguments with short trials, and return the path of the tuning.
 
     `fields` are the arguments of `iclbench.run` that say what to run; those that are given are not
-    searched. `iclbench.run` with the same fields and `tuned=` the path uses the tuning. Each trial
-    is a run with a record in `out`/tuning, so the same call continues an interrupted search.
+    searched; `seeds`, `shift` and `metrics` have no effect on trials, which have seeds of their own
+    and are evaluated by what ranks alone. `iclbench.run` with the same fields and `tuned=` the path
+    uses the tuning. Each trial is a run with a record in `out`/tuning, so the same call continues
+    an interrupted search.
 
     `space` replaces fields of the search space, as `--space` does; `tuning_seeds` is the number of
     seeds of a trial, `search_seed` selects another sequence of trials, `workers` is the number of
