@@ -126,7 +126,7 @@ def test_the_tutorial_leads_to_a_row_of_one_s_own(package_folder, cli, monkeypat
         del sys.modules[module]
 
 
-@pytest.mark.parametrize("page", ["interfaces", "weights"])
+@pytest.mark.parametrize("page", ["interfaces", "weights", "../tuning"])
 def test_the_python_of_a_page_works(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module: dict = {"__name__": "__main__"}
