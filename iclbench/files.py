@@ -59,9 +59,14 @@ def write_first(path: Path, data: bytes) -> bool:
         return True
 
 
+def unfinished(path: Path) -> Iterator[Path]:
+    """The temporary files of `path` that processes left which were killed."""
+    return path.parent.glob(f".{path.name}.*.tmp")
+
+
 @contextmanager
 def _written_beside(path: Path, data: bytes) -> Iterator[Path]:
-    """Give the block a temporary file with `data` in the folder of `path`."""
+    """Give the block a temporary file with `data` in the folder of `path`, as `unfinished` has."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{_new_name()}.tmp")
     try:

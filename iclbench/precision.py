@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -74,6 +75,17 @@ class _Setting(NamedTuple):
         return True
 
 
+def _quietly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function without warnings: torch 2.9 to 2.11 warn of their older settings."""
+
+    def call(*args: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return function(*args)
+
+    return call
+
+
 def _attribute(owner: Any, name: str, exact: Any) -> _Setting:
     return _Setting(partial(getattr, owner, name), partial(setattr, owner, name), exact)
 
@@ -83,8 +95,11 @@ def _older() -> list[_Setting]:
 
     It is written before the newer settings, since writing it changes some of them.
     """
-    products = (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision)
-    return [_Setting(*products, "highest"), _attribute(torch.backends.cudnn, "allow_tf32", False)]
+    settings = [
+        _Setting(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
+        _attribute(torch.backends.cudnn, "allow_tf32", False),
+    ]
+    return [_Setting(_quietly(s.read), _quietly(s.write), s.exact) for s in settings]
 
 
 def _reductions() -> list[_Setting]:

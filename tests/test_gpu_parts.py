@@ -68,9 +68,11 @@ def test_the_rows_of_part_5_can_be_run(model):
     assert resolve(parse_config(RunSpec, request, "run")).spec.id
 
 
-def test_a_graph_that_is_asked_for_on_a_gpu_must_bewas_captured():
+def test_a_graph_that_is_asked_for_on_a_gpu_must_be_captured():
     assert was_captured("graph", "vmapped graph", "cuda")
     assert not was_captured("graph", "vmapped", "cuda")
+    assert was_captured("compiled", "compiled graph", "cuda")
+    assert not was_captured("compiled", "vmapped graph", "cuda")
     assert was_captured("graph", "vmapped", "cpu")
     assert was_captured("plain", "plain", "cuda")
 

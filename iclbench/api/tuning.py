@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from .config import Config
+from .config import Config, added_later
 from .random import derive_seed
 from .ranking import Ranking
 from .recipe import Schedule
 from .record import Tuning
-from .spec import canonical_json, digest_of
+from .spec import ResolvedSpec, canonical_json, digest_of
 
 #: A trial trains for this share of the budget, or of the steps.
 SHARE = 0.1
@@ -122,6 +122,9 @@ class TuningDocument(Config):
     task_args: dict[str, Any] = Field(description="arguments of the task, with defaults")
     dtype: Literal["float32", "float64"]
     recipe: str
+    start: dict[str, Any] = added_later(
+        {}, description="the weights that trials start from, where they are given: `start_of`"
+    )
     base_model_args: dict[str, Any] = Field(description="arguments that are given, not searched")
     base_recipe_args: dict[str, Any] = Field(description="arguments that are given, not searched")
     budget: str | None = Field(
@@ -195,6 +198,17 @@ def sealed_tuning(document: TuningDocument) -> Tuning:
 def tuning_bytes(tuning: Tuning) -> bytes:
     """The content of a tuning's file."""
     return (canonical_json(tuning.document) + "\n").encode()
+
+
+def start_of(spec: ResolvedSpec) -> dict[str, Any]:
+    """What a training from given weights starts from, as JSON; empty where it starts at random."""
+    if spec.init is None:
+        return {}
+    names = {"weights_args", "freeze", "perturb"}
+    return {
+        "init": spec.checkpoint_digest or spec.init,
+        **spec.model_dump(mode="json", include=names),
+    }
 
 
 def tuning_seeds(count: int) -> tuple[int, ...]:

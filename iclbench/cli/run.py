@@ -201,9 +201,9 @@ def _run_suite(
 
 def _continuation(resume: bool, force: bool) -> str:
     """How to go on after an interruption."""
-    if force:
-        return "with --force, the same command starts from scratch"
-    return f"the same command{'' if resume else ' without --no-resume'} continues"
+    without = "" if resume else " without --no-resume"
+    again = ", and with --force repeats what is done" if force else ""
+    return f"the same command{without} continues{again}"
 
 
 def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[Plan]:
@@ -269,7 +269,7 @@ def _run_all(
     A run that fails stops no other.
     """
     from ..display.progress import progress_of_runs
-    from ..runs.reuse import with_shifts_of_record
+    from ..runs.reuse import replacing_record
     from ..runs.run import run_plans
     from ..runs.store import RecordStore
 
@@ -281,7 +281,7 @@ def _run_all(
             try:
                 tuned = prepare(plan)
                 if prepare.settings.force:
-                    tuned = with_shifts_of_record(tuned, RecordStore(prepare.settings.out))
+                    tuned = replacing_record(tuned, RecordStore(prepare.settings.out))
                 with progress_of_runs(len(plans), number, name):
                     records += run_plans([tuned], prepare.settings)
             except Interrupted as error:

@@ -90,8 +90,7 @@ def action(plan: Plan, settings: Settings, fresh: str) -> str:
         record = RecordStore(settings.out).find(plan.spec)
         added = missing_shifts(plan, record) if record is not None else []
         return f"adds {counted(len(added), 'shift')}" if added else "record exists"
-    goes_on = settings.resume and not settings.force
-    if plan.recipe and goes_on and checkpoint_path([plan], settings.out).exists():
+    if plan.recipe and settings.resume and checkpoint_path([plan], settings.out).exists():
         return f"{fresh} from its checkpoint"
     return fresh
 

@@ -13,7 +13,7 @@ from ..runs.models import initial_module
 from ..training.clock import Clock
 from ..training.loop import Training
 from ..training.random_streams import forked_generators
-from ..training.rate import WARM_UP
+from ..training.rate import warm_up
 from ..training.schedules import measuring_share
 from ..training.state import Replica
 
@@ -79,7 +79,7 @@ def _rate(trial: Training) -> float:
     little.
     """
     trial.adaptive = None
-    for _ in range(WARM_UP):
+    for _ in range(warm_up(trial.device)):
         if (seconds := _seconds_of_chunk(trial)) > TRIAL_SECONDS:
             return trial.recipe.chunk / seconds
     seconds, first = 0.0, trial.step

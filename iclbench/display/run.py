@@ -15,7 +15,7 @@ from ..api.spec import RunSpec
 from ..plugins import host
 from ..runs.plan import Plan, resolve
 from ..runs.record_weights import with_files_of_weights
-from ..runs.reuse import with_shifts_of_record
+from ..runs.reuse import replacing_record
 from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
@@ -79,7 +79,7 @@ def run(
         paths = [tuned] if isinstance(tuned, str | Path) else tuned
         plan = tuned_by_files(plan, [Path(path) for path in paths])
     if force:
-        plan = with_shifts_of_record(plan, RecordStore(out))
+        plan = replacing_record(plan, RecordStore(out))
     settings = Settings(**{f.name: given[f.name] for f in fields(Settings)} | {"out": Path(out)})
     return _run(plan, settings, progress)
 

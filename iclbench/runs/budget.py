@@ -76,6 +76,8 @@ def fix_steps(plan: Plan, make_training: MakeTraining, resumption: Resumption) -
     if not write_first(path, (fixed.model_dump_json() + "\n").encode()):
         # Another process began the same training meanwhile: both take the same steps.
         fixed = known_steps(path)
+        if fixed.code != code:
+            raise unusable(path, "was made by other code")
     report(f"{plan.spec.model}: {budget} of {budget.kind} per seed are {fixed.steps:,} steps")
     return fixed
 

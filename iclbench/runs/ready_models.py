@@ -15,11 +15,10 @@ from torch import nn
 
 from ..api.config import Config
 from ..api.costs import BudgetReport, Operations, ValidationCurve
-from ..api.names import visible
 from ..api.record import Environment, TrainingReport
 from ..devices import environment
 from ..training.checkpoints import Checkpoint, load_state, tensors_of, unusable
-from ..training.platforms import note_of_move, platform_of
+from ..training.platforms import differing_names, platform_of, with_moves
 from .models import Model
 
 
@@ -101,6 +100,6 @@ def kept(
 
 def with_move(training: TrainingReport, before: Environment, now: Environment) -> TrainingReport:
     """The report of a training, noting where its record is made on another platform."""
-    platforms = [platform_of(m, training.engine, training.replicas) for m in (before, now)]
-    notes = [note for note in (training.note, note_of_move(*platforms)) if note]
-    return training.model_copy(update={"note": visible("; ".join(notes), 500) or None})
+    before_, now_ = (platform_of(m, training.engine, training.replicas) for m in (before, now))
+    note = with_moves(training.note, differing_names(before_, now_))
+    return training.model_copy(update={"note": note})

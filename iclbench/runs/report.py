@@ -10,13 +10,11 @@ import numpy as np
 
 from ..api.architecture import Solver
 from ..api.errors import RunError
-from ..api.names import visible
 from ..api.ranking import Ranking
 from ..api.record import GraderReport, PluginReference, SeedReport, TrainingReport
 from ..api.results import Evaluation, FloorReport
 from ..api.statistics import finite
 from ..training.loop import Trained
-from ..training.platforms import MOVED
 from .code import harness_reference, installed_code
 from .first_answers import as_numbers
 from .grading import Grading
@@ -25,9 +23,6 @@ from .models import Model
 from .objects import Objects
 from .plan import Plan
 from .statistics import Summary
-
-#: The most characters of a training's note.
-MOST_NOTE = 500
 
 
 def training_report(plan: Plan, trained: Trained, rows: range) -> TrainingReport:
@@ -43,15 +38,8 @@ def training_report(plan: Plan, trained: Trained, rows: range) -> TrainingReport
         steps_per_second=model_steps / seconds if seconds else 0.0,
         curve_steps=trained.curve_steps,
         curve=[[finite(point[row]) for row in rows] for point in trained.curve],
-        note=None if trained.note is None else bounded_note(trained.note),
+        note=trained.note,
     )
-
-
-def bounded_note(note: str) -> str:
-    """The note in as many characters as a record holds; its last part, on a move, stays whole."""
-    before, found, after = note.partition(MOVED)
-    move = visible(f"{found}{after}", MOST_NOTE)
-    return visible(before, MOST_NOTE - len(move)) + move
 
 
 def seed_reports(models: Sequence[Model]) -> list[SeedReport]:

@@ -30,7 +30,7 @@ from ..files import file_digest
 from ..precision import DTYPES, full_precision
 from ..training.checkpoints import load_weights, tensors_of
 from ..training.gradients.choice import EngineName
-from ..training.platforms import MOVED, differing_names, platform_of
+from ..training.platforms import differing_names, moved_names, platform_of
 from .code import checking_code, other_code, require_plugins
 from .comparison import Check, absolute, close
 from .cost_facts import compare_costs_again, measured_again
@@ -103,7 +103,7 @@ def retrain(path: str | Path, device: str = "auto") -> Retraining:
     trainings = [(record.environment, record.training), (here, ready.training)]
     platforms = [platform_of(where, how.engine, how.replicas) for where, how in trainings]
     differing = differing_names(*platforms)
-    if MOVED in (record.training.note or ""):
+    if moved_names(record.training.note):
         differing.append("platform from start to end")
     same_bits = _same_bits(path, record, ready.models)
     changed = other_code(record)
@@ -182,8 +182,8 @@ def _train(plan: Plan, training: TrainingReport, device: torch.device) -> ReadyM
     engine = cast("EngineName", name if name in get_args(EngineName) else "auto")
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(Path(folder), str(device), resume=False, engine=engine)
-        (ready,) = train([plan], settings, device)
-    return ready
+        # A run that diverged went on beside one that did not.
+        return next(train([plan], settings, device, training.steps))
 
 
 def _weights(path: Path, record: Record) -> States:

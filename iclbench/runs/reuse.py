@@ -43,18 +43,19 @@ def missing_shifts(plan: Plan, record: Record) -> list[str]:
     return [name for name in asked_shifts(plan) if name not in present]
 
 
-def with_shifts_of_record(plan: Plan, store: RecordStore) -> Plan:
-    """The plan, asking also for the shifts of the record that it replaces; a damaged one has none.
+def replacing_record(plan: Plan, store: RecordStore) -> Plan:
+    """The plan, with the tuning of the record that it replaces, and asking for its shifts too.
 
-    A record's shifts are no part of its run, so running it again would lose them.
+    Neither is part of the record's run, so running it again would lose them. A damaged record has
+    none.
     """
     try:
         record = store.find(plan.spec)
     except RecordError:
+        record = None
+    if record is None:
         return plan
-    present = present_shifts(record) if record is not None else []
-    held = {*present, *asked_shifts(plan)}
-    if not present:
-        return plan
+    held = {*present_shifts(record), *asked_shifts(plan)}
     shifts = tuple(name for name in plan.task.shifts if name in held)
-    return replace(plan, request=plan.request.model_copy(update={"shift": shifts}))
+    request = plan.request.model_copy(update={"shift": shifts}) if shifts else plan.request
+    return replace(plan, request=request, tuning=plan.tuning or record.tuning)

@@ -25,9 +25,9 @@ def default_eval_batch(device: torch.device) -> int:
 class Settings:
     """Where and how runs are made.
 
-    `force` runs again where a record exists; `eval_batch` is the number of prompts that a model
-    is evaluated on at once; None: see `default_eval_batch`. Raises UsageError for values that no
-    run can use.
+    `force` runs again where a record exists; `resume` continues an interrupted training, also one
+    that was forced. `eval_batch` is the number of prompts that a model is evaluated on at once;
+    None: see `default_eval_batch`. Raises UsageError for values that no run can use.
     """
 
     out: Path = Path("results")

@@ -14,9 +14,10 @@ from torch import nn
 from ..api.errors import Interrupted, RecordError
 from ..api.random import derive_seed
 from ..api.recipe import Recipe
-from ..api.spec import digest_of
+from ..api.spec import canonical_json, digest_of
 from ..console import report
 from ..devices import free_memory
+from ..files import unfinished
 from ..plugins import host
 from ..precision import DTYPES
 from ..training.checkpoints import load_state
@@ -63,8 +64,8 @@ def keep_trained(plan: Plan, ready: ReadyModels, out: Path, device: torch.device
 
 def _begun(plans: Sequence[Plan], settings: Settings) -> bool:
     """Whether these plans, as one program, continue from a checkpoint or begin afresh."""
-    afresh = settings.force or not settings.resume
-    return afresh or (len(plans) > 1 and checkpoint_path(plans, settings.out).exists())
+    several = len(plans) > 1 and checkpoint_path(plans, settings.out).exists()
+    return several or not settings.resume
 
 
 def _all_kept(plans: Sequence[Plan], out: Path, device: torch.device) -> dict[str, ReadyModels]:
@@ -97,16 +98,20 @@ def _given(plan: Plan) -> ReadyModels:
     return ReadyModels(models, count_operations(plan, models[0].module))
 
 
-def train(plans: Sequence[Plan], settings: Settings, device: torch.device) -> Iterator[ReadyModels]:
+def train(
+    plans: Sequence[Plan], settings: Settings, device: torch.device, least_steps: int = 0
+) -> Iterator[ReadyModels]:
     """Train one replica for each seed of each plan as one program; the plans share a `train_key`.
 
-    All are trained before the first plan's models are yielded. Raises Interrupted after a signal.
+    All are trained before the first plan's models are yielded. They end where all have diverged,
+    after `least_steps`. Raises Interrupted after a signal.
     """
-    require_usable(initial_module(plans[0], plans[0].spec.seeds[0]), plans[0])
+    for plan in {canonical_json(plan.spec.model_args): plan for plan in plans}.values():
+        require_usable(initial_module(plan, plan.spec.seeds[0]), plan)
     resumption = Resumption(
         checkpoint_path(plans, settings.out),
         settings.checkpoint_seconds,
-        settings.resume and not settings.force,
+        settings.resume,
         training_code(plans),
     )
     training, fixed = _prepare(plans, resumption, settings, device)
@@ -114,6 +119,7 @@ def train(plans: Sequence[Plan], settings: Settings, device: torch.device) -> It
         report(f"{plans[0].spec.model}: {training.note}")
     validation = prepare_validation(plans, training, settings.eval_batch)
     training.validation = validation
+    training.least_steps = least_steps
     try:
         trained = training.run(resumption, _observer(plans, fixed.steps))
     except Interrupted as error:
@@ -196,7 +202,7 @@ def remove_checkpoints(
     if not all(path.exists() for path in stays):
         return
     for path in {*used, *own.values()}.difference(stays):
-        for file in (path, steps_path(path)):
+        for file in (path, steps_path(path), *unfinished(path)):
             file.unlink(missing_ok=True)
 
 

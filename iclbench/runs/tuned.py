@@ -14,6 +14,7 @@ from ..api.spec import ResolvedSpec, digest_of
 from ..api.tuning import (
     TuningDocument,
     sealed_tuning,
+    start_of,
     tuning_bytes,
     tuning_evaluation_seed,
     tuning_seeds,
@@ -29,7 +30,7 @@ TUNINGS_FOLDER = "tunings"
 #: The most bytes of a tuning's file.
 MOST_BYTES = 2**24
 #: What a tuning and the run that uses it have in common.
-_SHARED = ("model", "task", "task_version", "task_args", "dtype", "recipe")
+_SHARED = ("model", "task", "task_version", "task_args", "dtype", "recipe", "start")
 
 
 def tuning_path(tuning: Tuning) -> PurePosixPath:
@@ -181,13 +182,15 @@ def why_none_fits(plan: Plan, documents: list[TuningDocument]) -> str:
 
 
 def _flat(content: ResolvedSpec | TuningDocument) -> dict[str, Any]:
-    """What a tuning and its run have in common, with the task's arguments by name."""
+    """What a tuning and its run have in common, with the task's arguments and the start by name."""
     shared = _json(content)
-    return {**shared.pop("task_args"), **shared}
+    random = {"init": "random weights", "weights_args": {}, "freeze": [], "perturb": 0.0}
+    return {**shared.pop("task_args"), **random, **shared.pop("start"), **shared}
 
 
 def _json(content: ResolvedSpec | TuningDocument) -> dict[str, Any]:
-    return content.model_dump(mode="json", include=set(_SHARED))
+    start = start_of(content) if isinstance(content, ResolvedSpec) else content.start
+    return {**content.model_dump(mode="json", include=set(_SHARED)), "start": start}
 
 
 def compare_tuning(record: Record, plan: Plan) -> Iterator[Check]:

@@ -24,7 +24,7 @@ from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.task import Task
-from ..devices import environment, keep_freed_memory
+from ..devices import environment, free_memory, keep_freed_memory
 from ..nn.predictions import averaged
 from ..precision import denormals_as_zero
 from .clock import Clock
@@ -35,7 +35,7 @@ from .gradients.wrappers import Accumulated, Autocast
 from .interruption import deferred
 from .objective import Objective
 from .optimizers.base import BatchOptimizer, Stacked, Update
-from .platforms import platform_of
+from .platforms import platform_of, with_moves
 from .random_streams import draws_random_numbers, first_states, forked_generators
 from .resumption import Resumption
 from .schedules import learning_rate_factor
@@ -87,11 +87,14 @@ class Training(TrainingState):
         """Prepare everything up to the first step; raises UsageError."""
         super().__init__(modules, members, task, recipe, device=device, dtype=dtype, freeze=freeze)
         self.notes: list[str] = []
+        self.least_steps = 0  # are taken even where every replica diverges
         self.loss = averaged(task.loss)
         if device.type == "cpu":
             keep_freed_memory()
             self.data.map = map_at_once(len(members))
         self.choice = self._choose(engine)
+        if device.type == "cuda":
+            free_memory()  # of the comparison, whose stream a graph can't share it with
         self.program = self._wrapped(self.choice.program)
         machine, together = environment(device), self.choice.how.group_size
         self.platform = platform_of(machine, self.program.name, together)
@@ -112,11 +115,10 @@ class Training(TrainingState):
             resumption.restore(self)
         saved = observed = time.perf_counter()
         with forked_generators(self.device), deferred() as signal_received:
-            while self.step < self.recipe.steps and self.alive.any():
+            while not self.ended:
                 with self.clock.running():
                     losses = self.advance()
-                    last = self.step == self.recipe.steps or not self.alive.any()
-                    closed = self.curve.add(losses, self.step, last=bool(last))
+                    closed = self.curve.add(losses, self.step, last=self.ended)
                 if self.validation is not None:
                     self.validation.after(self.step, self.clock, self.replicas)
                 now = time.perf_counter()
@@ -133,6 +135,13 @@ class Training(TrainingState):
             if (number := signal_received()) is not None:
                 raise self._interrupted(number, resumption)
         return self._result()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last step was taken, or every replica has diverged."""
+        if self.step < self.least_steps or self.alive.any():
+            return self.step >= self.recipe.steps
+        return True
 
     def _interrupted(self, number: int, resumption: Resumption | None) -> Interrupted:
         """What a signal raises, once there is a checkpoint if one can be written."""
@@ -209,8 +218,8 @@ class Training(TrainingState):
     def note(self) -> str | None:
         """Why a faster program or the engine asked for was not used, and where it went on."""
         failure = self.take_step.failure if isinstance(self.take_step, GraphStep) else None
-        later = [note for note in (failure, self.move) if note]
-        return "; ".join([*self.notes, *later]) or None
+        notes = [*self.notes, failure] if failure else self.notes
+        return with_moves("; ".join(notes), self.moved)
 
     @property
     def engine(self) -> str:

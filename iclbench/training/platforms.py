@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from ..api.names import visible
 from ..api.record import Environment
 
 #: A platform's values by name, as JSON has them.
 Platform = dict[str, str | int | None]
 
-#: How the note begins of a training that did not stay on one platform.
-MOVED = "continued on another platform"
+#: How the note ends of a training that did not stay on one platform: with what was not the same.
+MOVED = "not all on one platform"
+_BETWEEN = f"{MOVED}: other "
+#: The most characters of a training's note.
+MOST_NOTE = 500
 
 
 def platform_of(machine: Environment, program: str, replicas: int) -> Platform:
@@ -31,7 +35,20 @@ def differing_names(before: Mapping[str, object], now: Mapping[str, object]) -> 
     return [name for name in now if name in before and before[name] != now[name]]
 
 
-def note_of_move(before: Mapping[str, object], now: Mapping[str, object]) -> str | None:
-    """The note of a training that went on elsewhere; None where the platforms are the same."""
-    names = differing_names(before, now)
-    return f"{MOVED} (not the same {', '.join(names)})" if names else None
+def moved_names(note: str | None) -> list[str]:
+    """What was not the same during a training, according to its note."""
+    names = (note or "").partition(_BETWEEN)[2]
+    return names.split(", ") if names else []
+
+
+def with_moves(note: str | None, names: Sequence[str]) -> str | None:
+    """A training's note with the names of what was not the same added to those that it has.
+
+    It has as many characters as a record holds; its last part, on the names, stays whole.
+    """
+    before = (note or "").partition(_BETWEEN)[0].removesuffix("; ")
+    names = list(dict.fromkeys([*moved_names(note), *names]))
+    move = _BETWEEN + ", ".join(names) if names else ""
+    if before and move:
+        move = f"; {move}"
+    return visible(before, MOST_NOTE - len(move)) + move or None

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+
 from .clock import Clock
 from .random_streams import forked_generators
 
 if TYPE_CHECKING:
     from .loop import Training
 
-#: Chunks that are not timed: the first compiles, and a CUDA graph is captured at the second, or at
-#: the third where a chunk is one step.
-WARM_UP = 3
+
+def warm_up(device: torch.device) -> int:
+    """The number of chunks that are not timed.
+
+    The first compiles. On a GPU, a graph is captured at the second, or at the third where a chunk
+    is one step.
+    """
+    return 1 if device.type == "cpu" else 3
 
 
 def measure_rate(trial: Training, seconds: float) -> float:
@@ -25,7 +32,7 @@ def measure_rate(trial: Training, seconds: float) -> float:
     trial.adaptive = None
     clock = Clock(trial.device)
     with forked_generators(trial.device):
-        for _ in range(WARM_UP):
+        for _ in range(warm_up(trial.device)):
             trial.advance()
         first = trial.step
         while trial.step == first or clock.counted < seconds:

@@ -16,7 +16,7 @@ from .clock import Clock
 from .curve import Curve
 from .data import Data
 from .optimizers.choice import make_optimizer
-from .platforms import Platform, note_of_move
+from .platforms import Platform, differing_names
 from .replicas import Replicas
 from .schedules import AdaptiveRate
 from .validation import Validation
@@ -76,7 +76,7 @@ class TrainingState:
         self.clock = Clock(device)
         self.validation: Validation | None = None
         self.platform: Platform = {}
-        self.move: str | None = None  # the note of one that went on elsewhere
+        self.moved: list[str] = []  # in what the platforms differed, of one that went on elsewhere
 
     @property
     def diverged_at(self) -> list[int | None]:
@@ -108,7 +108,7 @@ class TrainingState:
             "curve": self.curve.state(),
             "validation": self.validation.state() if self.validation else None,
             "platform": self.platform,
-            "move": self.move,
+            "moved": self.moved,
         }
         return tensors, values
 
@@ -133,8 +133,7 @@ class TrainingState:
         self.curve.load_state(values["curve"])
         if self.validation and values["validation"]:
             self.validation.load_state(values["validation"])
-        # Checkpoints of earlier versions don't say where they were made.
-        self.move = note_of_move(values.get("platform", {}), self.platform) or values.get("move")
+        self.moved = [*values["moved"], *differing_names(values["platform"], self.platform)]
 
     def layout(self, code: str) -> dict[str, Any]:
         """Return what must be equal in a training that continues this one."""

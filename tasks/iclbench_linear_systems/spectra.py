@@ -38,11 +38,25 @@ def eigenvalues(uniform: Tensor, condition_number: float, spectrum: Spectrum) ->
 def symmetric(normal: Tensor, values: Tensor) -> Tensor:
     """A (B, N, N) with these eigenvalues (B, N) and Haar-random eigenvectors.
 
-    The eigenvectors are Q of the QR decomposition of `normal` (B, N, N), standard normal. Q is Haar
-    only after its columns take the signs of R's diagonal, but signs cancel in A.
+    The eigenvectors come from `normal` (B, N, N), standard normal; their signs cancel in A.
     """
-    basis = torch.linalg.qr(normal).Q
+    basis = basis_by_eigh(normal) if normal.is_cuda else basis_by_qr(normal)
     product = (basis * values.unsqueeze(1)) @ basis.mT
     # Products round differently above and below the diagonal; solvers assume exact symmetry.
     matrices: Tensor = 0.5 * (product + product.mT)
     return matrices
+
+
+def basis_by_qr(normal: Tensor) -> Tensor:
+    """Q (B, N, N) of the QR decomposition, which is Haar but for the signs of its columns."""
+    basis: Tensor = torch.linalg.qr(normal).Q
+    return basis
+
+
+def basis_by_eigh(normal: Tensor) -> Tensor:
+    """The eigenvectors (B, N, N) of `normal` + its transpose, which are Haar but for their signs.
+
+    A GPU computes Q of small matrices one by one, but diagonalizes them together.
+    """
+    basis: Tensor = torch.linalg.eigh(normal + normal.mT).eigenvectors
+    return basis

@@ -155,7 +155,7 @@ def test_a_dry_run_says_what_a_tuning_costs_and_where_a_training_goes_on(cli, tm
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / f"{training['id']}.safetensors").touch()
     assert "train from its checkpoint" in cli(*args).out
-    assert "train from its checkpoint" not in cli(*args, "--force").out
+    assert "train from its checkpoint" in cli(*args, "--force").out
     assert "train from its checkpoint" not in cli(*args, "--no-resume").out
 
 

@@ -64,7 +64,7 @@ def test_an_interrupted_run_has_the_weights_of_an_undisturbed_one(cli, tmp_path)
 @pytest.mark.parametrize(
     ("flag", "how"),
     [
-        ("--force", "with --force, the same command starts from scratch"),
+        ("--force", "the same command continues, and with --force repeats what is done"),
         ("--no-resume", "the same command without --no-resume continues"),
         ("--resume", "the same command continues"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from types import SimpleNamespace
 
 import pytest
@@ -68,6 +69,29 @@ def test_a_record_gives_the_weights_that_all_trials_start_from(cli, tmp_path):
     assert tuned.code == 0, tuned.err
     (trial,) = (tmp_path / "b" / "tuning").glob("*/*.json")
     assert read_record(trial).spec.init.endswith(".safetensors")
+    document = read_tuning(next((tmp_path / "b" / "tunings").iterdir()))
+    assert document.start["init"] == read_record(record).weights_file.sha256
+    assert (document.space.init_std, document.space.model_args) == (None, {})
+    run = ("run", *shape, "--tuned", tmp_path / "b", "--out", tmp_path / "c")
+    refused = cli(*run)
+    assert refused.code == 2
+    assert "the tuning of baseconv on least-squares is of init=" in refused.err
+    assert "not random weights" in refused.err
+    assert "freeze" not in refused.err
+    assert cli(*run, "--init", record).code == 0
+    (tuned,) = (tmp_path / "c").glob("*/*.json")
+    assert cli("verify", tuned).code == 0
+
+
+def test_a_forced_run_keeps_its_tuning(cli, tmp_path):
+    first = cli("run", "--model", "baseconv", *TASK, "--tune", "--trials", "1", "--out", tmp_path)
+    assert first.code == 0, first.err
+    (path,) = tmp_path.glob("least-squares/*.json")
+    before = read_record(path)
+    again = cli(*shlex.split(before.command)[1:], "--out", tmp_path, "--force")
+    assert again.code == 0, again.err
+    assert read_record(path).tuning == before.tuning is not None
+    assert cli("verify", path).code == 0
 
 
 def test_a_search_that_fails_leaves_no_folder(cli, tmp_path, monkeypatch):

@@ -132,12 +132,11 @@ def test_a_killed_training_continues_with_the_same_steps(tmp_path, monkeypatch, 
     assert resumed.validation_curve.mean == straight.validation_curve.mean
 
 
-@pytest.mark.parametrize("afresh", [{"resume": False}, {"force": True}])
-def test_without_resuming_the_steps_are_fixed_again(tmp_path, monkeypatch, rate, afresh):
+def test_without_resuming_the_steps_are_fixed_again(tmp_path, monkeypatch, rate):
     plans = [plan_of()]
     interrupted(monkeypatch, plans, Settings(tmp_path, checkpoint_seconds=0), 40)
     monkeypatch.setattr(budgets, "measure_rate", lambda trial, seconds: 50.0)
-    (record,) = run_plans(plans, Settings(tmp_path, **afresh))
+    (record,) = run_plans(plans, Settings(tmp_path, resume=False))
     assert record.training.steps == 50
 
 
@@ -219,6 +218,20 @@ def test_two_processes_that_begin_at_once_take_the_same_steps(tmp_path, monkeypa
     monkeypatch.setattr(budgets, "measure_rate", first_fixes)
     (record,) = run_plans([plan], settings)
     assert (record.training.steps, record.budget.rate) == (70, 70.0)
+
+
+def test_steps_that_other_code_fixed_at_once_are_refused(tmp_path, monkeypatch):
+    plan = plan_of()
+    path = steps_path(checkpoint_path([plan], tmp_path))
+
+    def other_fixes(trial, seconds):
+        fixed = FixedSteps(steps=70, rate=70.0, asked="1s", code="other")
+        write_atomically(path, fixed.model_dump_json().encode())
+        return 50.0
+
+    monkeypatch.setattr(budgets, "measure_rate", other_fixes)
+    with pytest.raises(RecordError, match="was made by other code; delete it"):
+        run_plans([plan], Settings(tmp_path))
 
 
 def test_a_plan_with_steps_measures_nothing(tmp_path, monkeypatch, rate):

@@ -74,7 +74,7 @@ def test_a_record_made_on_another_platform_says_so(tmp_path, monkeypatch, failed
 
     monkeypatch.setattr(ready_models, "environment", elsewhere)
     (record,) = run_plans(failed[1:], Settings(tmp_path, device="cpu"))
-    assert record.training.note == f"{MOVED} (not the same threads)"
+    assert record.training.note == f"{MOVED}: other threads"
 
 
 def test_it_is_not_trained_beside_others(tmp_path, failed):

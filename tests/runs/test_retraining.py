@@ -34,10 +34,11 @@ from iclbench.runs.models import given_models
 from iclbench.runs.objects import Objects
 from iclbench.runs.plan import resolve
 from iclbench.runs.proofs import write_proof
-from iclbench.runs.report import MOST_NOTE, bounded_note
 from iclbench.runs.retraining import _checkpoint, retrain
-from iclbench.runs.store import read_record
-from iclbench.training.platforms import MOVED
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
+from iclbench.runs.store import RecordStore, read_record
+from iclbench.training.platforms import with_moves
 
 
 def as_loaded(content: Content) -> None:
@@ -186,17 +187,24 @@ def test_a_cell_of_a_larger_group_is_proved_within_the_tolerance(records):
     assert "with other rounding (not the same number of replicas); " in outcome.outcome
 
 
-def test_a_note_of_a_move_is_never_cut():
-    note = f"{'reasons ' * 100}; {MOVED} (not the same threads)"
-    kept = bounded_note(note)
-    assert len(kept) <= MOST_NOTE
-    assert kept.endswith(f"{MOVED} (not the same threads)")
-    assert bounded_note("short") == "short"
-    assert len(bounded_note("reasons " * 100)) <= MOST_NOTE
+def test_a_run_that_diverged_beside_one_that_did_not_is_proved(tmp_path):
+    """Its curve goes on to the end of the other."""
+    rates = {"optimizer": "sgd", "steps": 20, "chunk": 3}
+    args = {"model": "lsa", "task": "least-squares", "recipe": "smoke", "seeds": (0, 1)}
+    plans = [
+        resolve(RunSpec(**args, recipe_args=rates | {"learning_rate": rate}, eval_prompts=32))
+        for rate in (1e-3, 1e6)
+    ]
+    _lived, record = run_plans(plans, Settings(tmp_path, device="cpu"))
+    assert None not in [seed.diverged_at for seed in record.seeds]
+    assert record.training.steps == 20
+    outcome = retrain(RecordStore(tmp_path).path(record.spec))
+    assert [check.difference for check in outcome.checks if not check.holds] == []
+    assert outcome.record is not None
 
 
 def test_a_training_that_went_on_elsewhere_is_proved_within_the_tolerance(records):
-    path = edit_training(note=f"{MOVED} (not the same threads)")(records)
+    path = edit_training(note=with_moves(None, ["threads"]))(records)
     outcome = iclbench.retrain(str(with_other_rounding(path)), device="cpu")
     assert "with other rounding (not the same platform from start to end); " in outcome.outcome
 

@@ -15,6 +15,7 @@ from iclbench import (
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
+from iclbench.training.loop import Training
 
 
 def test_a_run_with_a_record_is_reported_and_not_rerun(tmp_path, capsys):
@@ -53,6 +54,30 @@ def test_an_interrupted_forced_run_leaves_the_old_record(tmp_path, monkeypatch):
     again = run(model="baseconv", **TINY, out=tmp_path)
     assert again == record
     assert all(check.holds for check in verify(RecordStore(tmp_path).path(record.spec)))
+
+
+def test_a_forced_training_that_was_cut_off_continues(tmp_path, monkeypatch, capsys):
+    plan = resolve(RunSpec(model="baseconv", **TINY, recipe_args={"chunk": 5}))
+    (first,) = run_plans([plan], Settings(tmp_path))
+    settings = Settings(tmp_path, force=True, checkpoint_seconds=0)
+    advance = Training.advance
+
+    def cut(self):
+        if self.step:
+            raise KeyboardInterrupt
+        return advance(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "advance", cut)
+        with pytest.raises(KeyboardInterrupt):
+            run_plans([plan], settings)
+    (checkpoint,) = (tmp_path / "checkpoints").iterdir()
+    checkpoint.with_name(f".{checkpoint.name}.0123456789abcdef.tmp").write_bytes(b"killed")
+    (record,) = run_plans([plan], settings)
+    assert "continuing from step" in capsys.readouterr().err
+    assert record.created >= first.created
+    assert record.weights_file == first.weights_file
+    assert not list((tmp_path / "checkpoints").iterdir())
 
 
 def test_a_damaged_record_is_an_error(tmp_path):

@@ -15,6 +15,7 @@ from small_runs import TINY
 from iclbench import (
     RecordStore,
     RunSpec,
+    UsageError,
     hookimpl,
     host,
     run,
@@ -24,6 +25,7 @@ from iclbench.runs import run as run_module
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
+from iclbench.runs.training import train
 from iclbench.training.loop import Training
 
 
@@ -63,6 +65,15 @@ def test_a_divergence_is_of_its_own_plan_in_a_program_of_several(tmp_path, monke
     records = run_plans(plans_of(1e-3, 2e-3), Settings(tmp_path, device="cpu"))
     lost = [[seed.diverged_at for seed in record.seeds] for record in records]
     assert lost == [[None, None], [None, 2]]
+
+
+def test_each_model_of_a_program_is_checked():
+    """They may differ in how they start."""
+    specs = [dict(**TINY, model_args={"init_std": std}) for std in (0.1, 1e30)]
+    plans = [resolve(RunSpec(model="baseconv", **spec)) for spec in specs]
+    for order in (plans, plans[::-1]):
+        with pytest.raises(UsageError, match="least-squares: its predictions before training are not finite"):
+            next(train(order, Settings(device="cpu"), torch.device("cpu")))
 
 
 def test_runs_in_another_order_continue_from_their_own_state(tmp_path, monkeypatch):

@@ -79,7 +79,7 @@ def test_a_merged_record_says_where_a_seed_was_trained_elsewhere(tmp_path, threa
     elsewhere = record.environment.model_copy(update={"threads": threads} if threads else {})
     store.write(record.model_copy(update={"environment": elsewhere}))
     note = "each seed was trained in its own process"
-    moved = f"; {MOVED} (not the same threads)"
+    moved = f"; {MOVED}: other threads"
     assert merge(plan, settings).training.note == note + (moved if threads else "")
 
 

@@ -14,6 +14,7 @@ from iclbench import EvaluationContext, UsageError, load_task, training_batch
 from iclbench.api.config import parse_config
 from iclbench.kit.tasks import check_task
 from iclbench.runs.evaluate import evaluate, floor
+from iclbench_linear_systems import spectra
 from iclbench_linear_systems.config import LinearSystemConfig
 from iclbench_linear_systems.spectra import eigenvalues, symmetric
 from iclbench_linear_systems.task import LinearSystems
@@ -54,8 +55,10 @@ def test_spectra_have_their_named_distributions():
     assert inner["outlier"].max() <= 0.0105
 
 
-def test_eigenvectors_are_haar_distributed():
+@pytest.mark.parametrize("basis", [spectra.basis_by_qr, spectra.basis_by_eigh])
+def test_eigenvectors_are_haar_distributed(monkeypatch, basis):
     """E[A] is a multiple of I; E[A₁₁²] and E[A₁₂²] match Haar measure on the orthogonal group."""
+    monkeypatch.setattr(spectra, "basis_by_qr", basis)
     n = 3
     values = torch.tensor([[1.0, 0.5, 0.1]], dtype=torch.float64).expand(40_000, n)
     generator = torch.Generator().manual_seed(0)

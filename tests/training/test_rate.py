@@ -8,7 +8,7 @@ import pytest
 import torch
 from small import ADAPTIVE, training
 
-from iclbench.training.rate import WARM_UP, measure_rate
+from iclbench.training.rate import measure_rate
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def clock(monkeypatch):
 def test_the_rate_is_that_of_a_seed_and_its_share_of_the_cores(clock, seeds):
     trial = training(seeds, steps=10**9)
     assert measure_rate(trial, 5.0) == pytest.approx(len(seeds) * 5 / 2)
-    assert trial.step == 5 * (WARM_UP + 3)
+    assert trial.step == 5 * (1 + 3)
 
 
 def test_at_least_one_chunk_is_timed(clock):

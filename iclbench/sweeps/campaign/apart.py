@@ -25,14 +25,13 @@ from ...runs.exclusive import exclusive
 from ...runs.models import Model
 from ...runs.plan import Plan, resolve
 from ...runs.ready_models import ReadyModels, with_move
-from ...runs.report import bounded_note
 from ...runs.run import evaluate_and_record, run_plans
 from ...runs.settings import Settings
 from ...runs.shift_records import add_shifts
 from ...runs.store import RecordStore, read_record
 from ...runs.training import checkpoint_path, training_code
 from ...training.checkpoints import load_state, load_weights
-from ...training.platforms import MOVED
+from ...training.platforms import moved_names, with_moves
 
 #: The folder of the seeds' records, in the output folder.
 SEEDS = "seeds"
@@ -158,9 +157,7 @@ def _training(records: Sequence[Record], here: Environment) -> TrainingReport:
     note says where one was trained on another platform than `here`.
     """
     reports = [with_move(r.training, r.environment, here) for r in records if r.training]
-    moves = [(report.note or "").partition(MOVED) for report in reports]
-    notes = dict.fromkeys(["each seed was trained in its own process"])
-    notes |= dict.fromkeys(MOVED + rest for _before, found, rest in moves if found)
+    moved = [name for report in reports for name in moved_names(report.note)]
     first = max(reports, key=lambda report: report.steps)
     seconds = sum(report.seconds for report in reports)
     curves = zip(*(_losses_at(first.curve_steps, report) for report in reports), strict=True)
@@ -169,7 +166,7 @@ def _training(records: Sequence[Record], here: Environment) -> TrainingReport:
             "seconds": seconds,
             "steps_per_second": first.steps * len(reports) / seconds if seconds else 0.0,
             "curve": [[loss for losses in point for loss in losses] for point in curves],
-            "note": bounded_note("; ".join(notes)),
+            "note": with_moves("each seed was trained in its own process", moved),
         }
     )
 

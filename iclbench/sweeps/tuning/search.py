@@ -24,6 +24,7 @@ from ...api.tuning import (
     TuningDocument,
     best_trial,
     own_or_best,
+    start_of,
     tuning_evaluation_seed,
     tuning_seeds,
 )
@@ -260,6 +261,7 @@ def _document(
         task_args=spec.task_args,
         dtype=spec.dtype,
         recipe=spec.recipe,
+        start=start_of(spec),
         base_model_args=given_arguments(plan, "model_args"),
         base_recipe_args=given_arguments(plan, "recipe_args"),
         budget=spec.budget,

@@ -78,6 +78,8 @@ def search_space(plan: Plan, changes: Mapping[str, Any]) -> SearchSpace:
     for name in (*space.model_args, *(["init_std"] if space.init_std else [])):
         if name not in plan.architecture.Config.model_fields:
             raise UsageError(f"space: {plan.spec.model} has no argument {name!r}")
+    if space.init_std and plan.request.init is not None:
+        raise UsageError("space: init_std has no effect on a training from given weights")
     return space.model_copy(
         update={"optimizers": tuple(_complete(plan, choice) for choice in space.optimizers)}
     )
@@ -110,7 +112,8 @@ def _around(rate: float) -> Range:
 def _scales(plan: Plan) -> Range | None:
     """The range of initial scales, if replicas can differ in it."""
     default = getattr(plan.config, "init_std", None)
-    if "init_std" not in plan.architecture.replica_args or not isinstance(default, float):
+    may_differ = "init_std" in plan.architecture.replica_args and plan.request.init is None
+    if not may_differ or not isinstance(default, float):
         return None
     low, high = SCALES
     if not low <= default <= high:  # as that of a model without norms
@@ -120,6 +123,8 @@ def _scales(plan: Plan) -> Range | None:
 
 def _shapes(plan: Plan) -> dict[str, tuple[Any, ...]]:
     """Values of the arguments for depth and width that are not given, the default among them."""
+    if plan.request.init is not None:
+        return {}  # the given weights have a shape
     fields = plan.architecture.Config.model_fields
     # As JSON, in which a configuration's values are compared with them.
     given = json.loads(canonical_json(dict(plan.architecture.search_args)))

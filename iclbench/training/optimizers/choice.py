@@ -66,7 +66,11 @@ def with_whole_optimizer(recipe: Recipe) -> Recipe:
         cls([torch.nn.Parameter(torch.zeros(2, 2))], **arguments)
     except Exception as error:  # a package may raise anything
         raise UsageError(f"optimizer {name}: {error}") from None
-    return recipe if "." in name else recipe.model_copy(update={"optimizer": cls.__name__})
+    # One of torch.optim has one name, however it was given, unless it is the harness's own.
+    short = cls.__name__
+    if short.lower() in OWN or torch_classes().get(short.lower()) is not cls:
+        return recipe
+    return recipe.model_copy(update={"optimizer": short})
 
 
 def _check_whole_batches(recipe: Recipe) -> None:

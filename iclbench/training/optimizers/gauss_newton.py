@@ -10,7 +10,9 @@ from torch import Tensor
 from torch.func import grad, jacrev, vmap
 
 from ...api.config import Config, parse_config
+from ...api.errors import UsageError
 from ...api.prompts import Batch, map_tensors
+from ...devices import machine_memory
 from ..objective import Objective
 from ..replicas import Replicas
 from .base import BatchOptimizer
@@ -23,6 +25,9 @@ LARGEST = 1e8
 
 #: Elements of the Jacobian that are held at once.
 AT_ONCE = 2**25
+
+#: P × P matrices of float64 that a step holds at once.
+MATRICES = 4
 
 
 class GaussNewton(BatchOptimizer):
@@ -47,7 +52,16 @@ class GaussNewton(BatchOptimizer):
         )
 
     def __init__(self, replicas: Replicas, arguments: dict[str, Any]) -> None:
+        """Raises UsageError for arguments, and for a model whose matrices need too much memory."""
         self.arguments: Any = parse_config(self.Arguments, arguments, "optimizer gauss-newton")
+        parameters, memory = replicas.flat.shape[1], machine_memory()
+        needed = MATRICES * 8 * parameters**2
+        # A GPU that is full says so; a machine would kill the process.
+        if replicas.flat.device.type == "cpu" and needed > memory:
+            raise UsageError(
+                f"optimizer gauss-newton needs {needed / 1e9:,.0f} GB for {parameters:,} × "
+                f"{parameters:,} matrices; this machine has {memory / 1e9:,.0f} GB"
+            )
         self.replicas = replicas
         self.damping = torch.full((replicas.count,), self.arguments.damping, dtype=torch.float64)
 

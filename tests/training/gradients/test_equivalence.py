@@ -35,6 +35,7 @@ from iclbench.training.gradients.leading import Leading
 from iclbench.training.gradients.plain import Plain
 from iclbench.training.gradients.threaded import Threaded
 from iclbench.training.gradients.vmapped import Vmapped
+from iclbench.training.replicas import Replicas
 
 VMAPPED = partial(Vmapped, loss=loss, context=context(), group_size=3)
 LEADING = partial(Leading, loss=loss, context=context(), group_size=3)
@@ -98,6 +99,49 @@ class SingleLie(Small):
 
 def test_the_dtype_of_the_run_is_compared():
     _, replicas, batch = stacked(SingleLie)
+    assert "differ" in Reference(replicas, batch, loss).find_mismatch(VMAPPED)
+
+
+class Kinked(torch.nn.Module):
+    """(1 + v)x − c behind a ReLU, in another order of operations where it is vmapped."""
+
+    def __init__(self):
+        super().__init__()
+        self.v = torch.nn.Parameter(torch.tensor(2.0**-12))
+
+    def forward(self, prompt):
+        x, c = prompt.tokens[..., :1], 1 + 2.0**-11
+        if torch._C._functorch.is_batchedtensor(self.v):
+            return torch.relu((1 + self.v) * x - c)
+        return torch.relu((x - c) + self.v * x)
+
+
+def test_rounding_at_a_kink_is_no_mismatch():
+    """At x = 1 + 2⁻¹² the program has 0 in float32, and `plain` 2⁻²⁴ as both have in float64."""
+    _, replicas, _ = stacked(Kinked)
+    tokens = torch.full((3, 5, 7, 4), 1 + 2.0**-12)
+    reference = Reference(replicas, Batch(Sequence(tokens), torch.ones(3, 5, 7, 1)), loss)
+    results = VMAPPED(replicas)(reference.batch)
+    assert (results[1] == 0).all()
+    assert (reference.whole.gradients != 0).all()
+    assert reference.find_mismatch(VMAPPED) is None
+
+
+class SpoiltAtStart(Small):
+    """Its form for vmap is not finite in float32 where a bias is 0, as all are at the start."""
+
+    def forward(self, prompt):
+        out = super().forward(prompt)
+        if prompt.tokens.dtype == torch.float32 and torch._C._functorch.is_batchedtensor(out):
+            out = out * torch.where((self.a.bias == 0).any(), torch.nan, 1.0)
+        return out
+
+
+def test_what_is_not_finite_is_a_mismatch_though_it_is_finite_nearby():
+    modules, _, batch = stacked(SpoiltAtStart)
+    for module in modules:
+        torch.nn.init.zeros_(module.a.bias)
+    replicas = Replicas(modules, torch.device("cpu"))
     assert "differ" in Reference(replicas, batch, loss).find_mismatch(VMAPPED)
 
 

@@ -9,6 +9,7 @@ from torch import nn
 from iclbench import Recipe, UsageError
 from iclbench.api.prompts import Batch, Sequence
 from iclbench.training.objective import Objective
+from iclbench.training.optimizers import gauss_newton
 from iclbench.training.optimizers.base import Update
 from iclbench.training.optimizers.choice import make_optimizer, with_whole_optimizer
 from iclbench.training.optimizers.gauss_newton import GaussNewton, curvature, divided
@@ -141,6 +142,16 @@ def test_what_would_do_nothing_is_refused():
         )
     with pytest.raises(UsageError, match="two prompts or more"):
         with_whole_optimizer(recipe.model_copy(update={"clip": None, "batch": 1}))
+
+
+def test_matrices_that_do_not_fit_are_refused(monkeypatch):
+    replicas, _ = problem(linear, lambda x: x @ torch.ones(4, 3).double())
+    needed = 4 * 8 * replicas.flat.shape[1] ** 2
+    monkeypatch.setattr(gauss_newton, "machine_memory", lambda: needed)
+    GaussNewton(replicas, {})
+    monkeypatch.setattr(gauss_newton, "machine_memory", lambda: needed - 1)
+    with pytest.raises(UsageError, match="gauss-newton needs"):
+        GaussNewton(replicas, {})
 
 
 def test_after_many_refusals_it_can_still_learn():

@@ -36,7 +36,12 @@ def test_a_bad_optimizer_is_refused_before_the_run(name, arguments, message):
 
 @pytest.mark.parametrize(
     ("names", "own"),
-    [(("adam", "Adam", "ADAM"), "adam"), (("RAdam", "radam"), "RAdam"), (("SOAP",), "soap")],
+    [
+        (("adam", "Adam", "ADAM"), "adam"),
+        (("RAdam", "radam", "torch.optim.RAdam", "torch.optim.radam.RAdam"), "RAdam"),
+        (("SOAP",), "soap"),
+        (("torch.optim.Adam",), "torch.optim.Adam"),  # which is not the harness's own
+    ],
 )
 def test_an_optimizer_has_one_name(names, own):
     """Two names of one optimizer would be two runs."""
