@@ -2,9 +2,9 @@
 
     python -m benchmarks [--device cpu|cuda] [--quick] [--json FILE] [--only NAME ...]
 
-Every loop runs in its own process, and the loops take turns (A B A B). All is repeated in new
-processes, since a process keeps its memory layout. A CPU is timed by the wall clock on all cores,
-or with `--threads 1` by the process's CPU time, which a busy machine affects less.
+Every loop runs in its own process, and the loops take turns (A B A B). On a CPU all is repeated in
+new processes, since a process keeps its memory layout. A CPU is timed by the wall clock on all
+cores, or with `--threads 1` by the process's CPU time, which a busy machine affects less.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .measured import commit, processor
 from .report import print_configuration
 from .timing import clock_kind, interleave, matmul_peak
 
-#: Number of processes per loop, one after another.
+#: Number of processes per loop, one after another, on a CPU.
 GENERATIONS = 3
 
 
@@ -37,7 +37,8 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
     if quick:
         engines = [name for name in names if name.startswith("iclbench")]
         names = [name for name in names if name not in engines[2:]]
-    generations, repeats, seconds = (1, 3, 0.05) if quick else (GENERATIONS, 3, 0.25)
+    generations = GENERATIONS if device == "cpu" and not quick else 1
+    repeats, seconds = 3, 0.05 if quick else 0.25
     times: list[dict[str, list[float]]] = [{"wall": [], "cpu": []} for _ in names]
     reports: list[dict[str, Any]] = []
     for generation in range(generations):

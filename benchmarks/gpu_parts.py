@@ -169,27 +169,38 @@ def _training(plan: Plan, replicas: int, device: str, engine: EngineName) -> Tra
 
 
 def speed(call: Slice) -> int:
-    """`python -m benchmarks`, one configuration after another."""
+    """`python -m benchmarks`, one configuration after another.
+
+    One that a whole call is too short for is left out by the calls that follow.
+    """
     path = call.folder / "speed.json"
     only = "lsa, 1 layer" if call.toy else "transformer 2 × 64" if call.short else None
     chosen = [c for c in CONFIGURATIONS if only in {None, c.name}]
     quick = ["--quick"] if call.toy or call.short else []
+    too_slow = call.read("too_slow.json") or []
+    is_first = True
     for configuration in chosen:
         content = call.read("speed.json") or {"configurations": []}
-        if configuration.name in {row["name"] for row in content["configurations"]}:
+        measured = {row["name"] for row in content["configurations"]}
+        if configuration.name in measured.union(too_slow):
             continue
         words = [sys.executable, "-m", "benchmarks", "--device", call.device, "--json", str(path),
                  "--only", configuration.name, *quick]  # fmt: skip
         try:
             subprocess.run(words, cwd=ROOT, timeout=call.left, check=True)
         except subprocess.TimeoutExpired:
+            if is_first:
+                call.write("too_slow.json", [*too_slow, configuration.name])
             return NOT_YET
         except subprocess.CalledProcessError:
             return 1
+        is_first = False
     content = call.read("speed.json") or {"configurations": []}
     measured = {row["name"] for row in content["configurations"]}
     # Another card begins the file anew, without what an earlier call had measured.
-    return 0 if all(c.name in measured for c in chosen) else NOT_YET
+    if not all(c.name in measured.union(too_slow) for c in chosen):
+        return NOT_YET
+    return int(bool(too_slow))
 
 
 def many(call: Slice) -> int:

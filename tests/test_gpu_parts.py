@@ -114,6 +114,16 @@ def test_part_3_times_the_loops(part):
     assert row["name"] == "lsa, 1 layer"
 
 
+def test_part_3_leaves_out_what_a_whole_call_is_too_short_for(part, monkeypatch):
+    def too_slow(words, **options):
+        raise subprocess.TimeoutExpired(words, options["timeout"])
+
+    monkeypatch.setattr(subprocess, "run", too_slow)
+    assert part(3) == 3
+    assert part(3) == 1
+    assert json.loads((part.out / "part-3-too_slow.json").read_text()) == ["lsa, 1 layer"]
+
+
 @pytest.mark.slow
 def test_part_4_trains_many_models_as_one(part):
     assert part(4) == 0

@@ -72,7 +72,9 @@ def test_each_model_of_a_program_is_checked():
     specs = [dict(**TINY, model_args={"init_std": std}) for std in (0.1, 1e30)]
     plans = [resolve(RunSpec(model="baseconv", **spec)) for spec in specs]
     for order in (plans, plans[::-1]):
-        with pytest.raises(UsageError, match="least-squares: its predictions before training are not finite"):
+        with pytest.raises(
+            UsageError, match="least-squares: its predictions before training are not finite"
+        ):
             next(train(order, Settings(device="cpu"), torch.device("cpu")))
 
 
