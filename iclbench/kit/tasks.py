@@ -146,7 +146,8 @@ def _check_exact(task: Task[Any], batch: Batch, dtype: torch.dtype) -> None:
     """
     answer, again = (task.exact_answer(batch) for _ in range(2))
     fits = answer.dtype == torch.float64 and answer.shape == batch.target.shape
-    expect(fits, f"exact_answer() must be float64 of shape {tuple(batch.target.shape)}")
+    expect(fits, f"exact_answer() is {answer.dtype} of shape {tuple(answer.shape)}, and must be "
+           f"torch.float64 of shape {tuple(batch.target.shape)}")  # fmt: skip
     expect(torch.equal(answer, again), "exact_answer() differs between two calls")
     metric = task.primary.metric
     expect(metric in task.errors, f"an exact floor needs {metric} to be among `errors`")

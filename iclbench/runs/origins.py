@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..api.architecture import Architecture, Construction, Solver
 from ..api.asked import Asked
 from ..api.config import parse_config
-from ..api.errors import UsageError, first_line, unknown
+from ..api.errors import RunError, UsageError, first_line, unknown
 from ..api.prompts import Signature
 from ..api.spec import Origin, RunSpec, flag
 from ..api.task import Task
@@ -95,7 +97,10 @@ def source_of(request: RunSpec) -> str | None:
 def given_weights(
     request: RunSpec, architecture: Architecture, task: Task[Any], origin: Origin
 ) -> GivenWeights:
-    """The weights that the request names; raises UsageError for unknown or unsuitable ones."""
+    """The weights that the request names.
+
+    Raises UsageError for unknown or unsuitable ones, and RunError where a construction fails.
+    """
     source = source_of(request)
     if source is None:
         return GivenWeights()
@@ -106,7 +111,8 @@ def given_weights(
     if not path.is_file():
         option = "--init" if request.init else "--weights"
         known = [*([] if request.init else ["trained"]), *architecture.constructions]
-        raise UsageError(f"{option}: no such file, and {unknown('construction', source, known)}")
+        what = f"{source} is a folder" if path.is_dir() else "no such file"
+        raise UsageError(f"{option}: {what}, and {unknown('construction', source, known)}")
     return _from_file(path, request, origin)
 
 
@@ -115,8 +121,22 @@ def _constructed(
 ) -> GivenWeights:
     args = parse_config(construction.Config, request.weights_args, f"construction {name}")
     require_small_arguments(args, f"construction {name}", LARGEST_OF_CONSTRUCTION)
-    model_args, state = construction.build(task.signature, args, task)
+    try:
+        model_args, state = construction.build(task.signature, args, task)
+        model_args, state = dict(model_args), dict(state)
+        _require_float64(state)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise RunError(f"construction {name}: {first_line(error)}") from error
     return GivenWeights({None: state}, model_args, args=args.model_dump(mode="json"), partial=True)
+
+
+def _require_float64(state: Mapping[str, Tensor]) -> None:
+    """Raise TypeError for numbers that were rounded to another dtype."""
+    for name, tensor in state.items():
+        if tensor.is_floating_point() and tensor.dtype != torch.float64:
+            raise TypeError(f"{name} is {tensor.dtype}, and must be torch.float64")
 
 
 def _from_file(path: Path, request: RunSpec, origin: Origin) -> GivenWeights:

@@ -79,7 +79,7 @@ class DrawsTwice(LeastSquares):
         (HasNoPrefixProperty, "first prompts"),
         (MixesRows, "replicas beside it"),
         (KnowsOneReplica, "3 replicas at once"),
-        (Imprecise, "must be float64 of shape"),
+        (Imprecise, r"is torch.float32 of shape \(.*\), and must be torch.float64 of shape"),
         (Unsteady, "differs between two calls"),
         (Inexact, "further from the target"),
         (Undescribed, "must say what the floor is"),

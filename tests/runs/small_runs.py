@@ -41,7 +41,7 @@ class Zeroed(Construction):
 
     def build(self, signature, args, task):
         state = {
-            "readout.weight": torch.zeros(signature.output_width, 4),
+            "readout.weight": torch.zeros(signature.output_width, 4).double(),
             "readout.bias": torch.full((signature.output_width,), args.value).double(),
         }
         return {"layers": 1, "width": 4}, state

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from safetensors.torch import save
-from small_runs import TINY, save_weights, weights_of
+from small_runs import TINY, Complete, save_weights, weights_of
 
 from iclbench import (
+    IclbenchError,
     RecordError,
     RecordStore,
     RunSpec,
@@ -68,6 +69,26 @@ def test_a_partial_construction_only_starts_a_training(fake):
     first, second = initial_module(plan, 0), initial_module(plan, 1)
     assert first.readout.bias.item() == second.readout.bias.item() == 0.5
     assert not torch.equal(first.positions, second.positions)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (({}, {"a": torch.zeros(1)}), "TypeError: a is torch.float32, and must be torch.float64"),
+        ((None, {}), "TypeError: 'NoneType' object is not iterable"),
+        (ValueError("boom"), "ValueError: boom"),
+        (UsageError("it needs a square"), "it needs a square"),
+    ],
+)
+def test_a_construction_that_fails_is_named(monkeypatch, fake, made, message):
+    def build(self, signature, args, task):
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+    monkeypatch.setattr(Complete, "build", build)
+    with pytest.raises(IclbenchError, match=message):
+        resolve(RunSpec(model="fake", **TINY, weights="complete"))
 
 
 def test_equal_arguments_of_a_construction_give_equal_ids(fake):

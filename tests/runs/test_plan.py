@@ -70,6 +70,7 @@ def test_a_task_that_sets_no_version_is_refused(provide):
         ({"model": "zero", "weights": "trained"}, "zero is a solver"),
         ({"model": "zero", "init": "x"}, "zero is a solver"),
         ({"weights": "gd"}, "no such file, and unknown construction"),
+        ({"weights": "."}, "--weights: . is a folder, and unknown construction"),
         ({"init": "trained"}, "unknown construction 'trained'; known: none"),
         ({"init": "gd"}, "--init: no such file"),
         ({"freeze": ["x"]}, "needs --init"),
