@@ -12,7 +12,9 @@ from safetensors import safe_open
 
 from ..api.record import Record
 from ..api.statistics import Statistics
+from ..leaderboards.board_names import board_names
 from ..leaderboards.floor import floor_label
+from ..leaderboards.grouping import grouped
 from ..leaderboards.labels import labels_of
 from ..runs.store import RecordStore
 from ..sweeps.table import StudyTable
@@ -31,11 +33,12 @@ WIDTHS = (
 
 
 def study_table(described: StudyTable, records: Sequence[Record], store: RecordStore) -> Table:
-    """The table: one row per record, below the floor of the first.
+    """The table: one row per record, below the floor of its board.
 
-    Means are shown with half the width of their 95% interval, or with both bounds where it is
-    unreliable; CSV and JSON have the bounds in columns of their own. Raises RecordError if a
-    record's weights, whose sizes are counted, are missing or were changed.
+    Boards are named where there are several. Means are shown with half the width of their 95%
+    interval, or with both bounds where it is unreliable; CSV and JSON have the bounds in columns of
+    their own. Raises RecordError if a record's weights, whose sizes are counted, are missing or
+    were changed.
     """
     names = [
         name
@@ -44,25 +47,32 @@ def study_table(described: StudyTable, records: Sequence[Record], store: RecordS
         if fnmatchcase(name, pattern)
     ]
     names = list(dict.fromkeys(names))
-    rows = [
-        {
-            "model": label,
-            **_cells(described, names, record.metrics),
-            **_parameter_counts(described, record, store),
-        }
-        for label, record in zip(labels_of(records), records, strict=True)
-    ]
-    first = records[0]
-    if any(name in first.floor for name in names):
-        floor = _cells(described, names, first.floor)
-        rows.insert(0, {"model": floor_label(first), **floor})
+    boards = grouped(zip(board_names(records), records, strict=True), lambda named: named[0])
+    rows: list[dict[str, Any]] = []
+    for board, named in boards.items():
+        members = [record for _, record in named]
+        known = {"board": board} if len(boards) > 1 else {}
+        if any(name in members[0].floor for name in names):
+            floor = _cells(described, names, members[0].floor)
+            rows.append({**known, "model": floor_label(members[0]), **floor})
+        rows += [
+            {
+                **known,
+                "model": label,
+                **_cells(described, names, record.metrics),
+                **_parameter_counts(described, record, store),
+            }
+            for label, record in zip(labels_of(members), members, strict=True)
+        ]
     bounds = [f"{name} {end}" for name in names for end in ("low", "high")]
     columns = (
+        *([Column("board", fit="wrap")] if len(boards) > 1 else []),
         Column("model", fit="shorten"),
         *(Column(name, right=True) for name in [*names, *described.counts]),
         *(Column(name, right=True, extra=True) for name in bounds),
     )
-    shows_widths = any("±" in row[name].text for row in rows for name in names)
+    texts = [row[name].text for row in rows for name in names]
+    shows_widths = any("±" in text or "[" in text for text in texts)
     return Table(columns, rows, notes=[WIDTHS] if shows_widths else [])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -114,7 +115,9 @@ class Table:
         filled = [pair for pair in values if not _is_empty(pair[0])]
         numeric = all(isinstance(value, int | float) for value, _ in filled)
         order = sorted(
-            filled, key=lambda pair: pair[0] if numeric else str(pair[0]), reverse=downward
+            filled,
+            key=lambda pair: pair[0] if numeric else _by_its_numbers(str(pair[0])),
+            reverse=downward,
         )
         order += [pair for pair in values if _is_empty(pair[0])]
         return replace(self, rows=[self.rows[index] for _, index in order])
@@ -122,6 +125,12 @@ class Table:
     def _unknown(self, name: str) -> UsageError:
         headings = [text for column in self.columns for text in (column.name, column.heading)]
         return unknown("column", name, headings)
+
+
+def _by_its_numbers(text: str) -> list[str | int]:
+    """A key that sorts texts by the numbers in them, such as ranks 2–4 before 10–12."""
+    parts = re.split(r"([0-9]+)", text)
+    return [int(part) if index % 2 else part for index, part in enumerate(parts)]
 
 
 def joined(tables: Sequence[Table]) -> Table:

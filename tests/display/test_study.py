@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from support import TINY
 
 from iclbench import RecordStore, run
-from iclbench.display.study import _parameter_counts, _study_cell
+from iclbench.display.study import _parameter_counts, _study_cell, study_table
 from iclbench.sweeps.table import StudyTable
 
 MEANS, MEDIANS = StudyTable(metrics=("*",)), StudyTable(metrics=("*",), statistic="median")
@@ -51,3 +51,19 @@ def test_parameters_of_loaded_weights_are_counted_like_those_of_seeds(tmp_path):
     first, second = (_parameter_counts(counts, record, store) for record in (trained, loaded))
     assert first == second
     assert first["all"].value == trained.parameters > first["bias"].value > 0
+
+
+def test_each_board_has_its_own_floor(tmp_path):
+    args = {**TINY, "model": "least-squares-qr"}
+    records = [run(**args, dtype=dtype, out=tmp_path) for dtype in ("float32", "float64")]
+    described = StudyTable(metrics=("squared_error",))
+    table = study_table(described, records, RecordStore(tmp_path))
+    assert [(row["board"], row["model"]) for row in table.rows] == [
+        (board, model)
+        for board in ("least-squares", "least-squares float64")
+        for model in ("attainable", "least-squares-qr")
+    ]
+    for record, floor in zip(records, table.rows[::2], strict=True):
+        assert floor["squared_error"].value == record.floor["squared_error"].mean
+    alone = study_table(described, records[:1], RecordStore(tmp_path))
+    assert "board" not in {column.name for column in alone.columns}

@@ -42,6 +42,13 @@ def test_rows_are_sorted_by_their_values_and_empty_ones_come_last():
         TABLE.sort("valeu")
 
 
+def test_ranks_are_sorted_by_their_numbers():
+    ranks = ["14–17", "1–14", "2", "1–6", "10–12", None]
+    table = Table((Column("rank"),), [{"rank": rank} for rank in ranks])
+    ordered = [row["rank"] for row in table.sort("rank").rows]
+    assert ordered == ["1–6", "1–14", "2", "10–12", "14–17", None]
+
+
 def test_columns_are_selected_in_the_order_given():
     chosen = TABLE.select("value, hidden")
     assert [column.name for column in chosen.columns] == ["value", "hidden"]

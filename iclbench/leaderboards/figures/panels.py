@@ -151,7 +151,8 @@ def _points(
     """One line with a point per record, and the floor below it."""
     x = str(figure.x)
     points = sorted(((field_of(r, x), r) for r in records), key=lambda point: _order(point[0]))
-    xs = [value for value, _ in points]
+    # Of a list or a table, Plotly would make axes of several levels.
+    xs = [in_label(v) if isinstance(v, list | tuple | dict) else v for v, _ in points]
     name = metric_of(metric, points[0][1])
     values = [_value(figure, record, name) for _, record in points]
     ranges = [_range_over_seeds(figure, record, name) for _, record in points]
