@@ -29,7 +29,6 @@ from .interruption import stops_on_signals
 from .paths import usable_path
 
 if TYPE_CHECKING:
-    from ..api.executor import Executor
     from ..runs.settings import Settings
     from ..sweeps.campaign.cells import CampaignCell
     from ..sweeps.campaign.files import Campaign
@@ -74,16 +73,15 @@ def campaign(
             from ..display.progress import progress_of_jobs
             from ..runs.settings import Settings
             from ..sweeps.campaign.files import read_campaign
-            from ..sweeps.campaign.run import run_campaign
-            from ..sweeps.programs import make_executor
+            from ..sweeps.campaign.run import executor_of, run_campaign
 
         whole = read_campaign(file)
         content = whole if stage is None else whole.only(stage)
         settings = Settings(out=Path(out), device=device, engine=engine)
         executor_options = parse_arguments(executor_args or [], "--executor-args")
         if dry_run:
-            runner = make_executor(executor, executor_options, settings.out)
-            raise typer.Exit(_print_plan(content, settings, workers, runner))
+            executor_of(settings, executor, executor_options, workers)
+            raise typer.Exit(_print_plan(content, settings, workers))
         with progress_of_jobs("planning the campaign") as display:
             failures = run_campaign(
                 content,
@@ -107,16 +105,11 @@ def _end(failures: list[str], out: Path) -> None:
     end_with(failures, 1 if failures else 0)
 
 
-def _print_plan(content: Campaign, settings: Settings, workers: int, runner: Executor) -> int:
-    """Print every cell with what is left of it, and the time of each stage; the exit code.
-
-    Raises UsageError for a device that the campaign itself would refuse.
-    """
-    from ..devices import require_devices
+def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
+    """Print every cell with what is left of it, and the time of each stage; the exit code."""
     from ..display.views import duration
     from ..sweeps.campaign.cells import cells_of, seconds_left
 
-    require_devices(settings.device, workers, remote=runner.remote)
     cells = cells_of(content, settings)
     width = max(len(cell.board) for cell in cells)
     members = {name: list(group) for name, group in groupby(cells, key=lambda cell: cell.stage)}

@@ -124,7 +124,7 @@ def _facts(task: Task[Any]) -> Iterator[tuple[str, str]]:
     yield "floor", f"{task.floor_kind}. {task.floor_summary}".rstrip(". ")
     fields = ", ".join(f"{n} {'×'.join(map(str, s)) or '1'}" for n, s in signature.shapes.items())
     yield "prompt", f"{signature.prompt.__name__}: {fields}".rstrip(": ")
-    width = f"{signature.input_width} numbers each" if signature.input_width else "ids"
+    width = f"{counted(signature.input_width, 'number')} each" if signature.input_width else "ids"
     yield "as a sequence", f"{signature.length} positions, {width}"
     places = len(signature.readout)
     where = f"at {places} positions" if places > 1 else "at one position"

@@ -60,7 +60,7 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
             f"0: {board.chance} ({_number(scale.chance)}{unit}), "
             f"1: {scale.reference_name} ({_number(scale.reference)}{unit})"
         )
-        beside = "" if board.name in table.counted else " · not in the mean"
+        beside = " · not in the mean" if scale.is_relative else ""
         parts.append(_board_table(table, board, f"{board.name} · {ends}{beside}"))
         parts += _unsupported(table, board, {model for _, model in reasons or {}})
         parts += [
@@ -132,6 +132,11 @@ def _notes(table: SuiteTable) -> list[str]:
     names = [board.name for board in table.suite.boards if board.name not in table.counted]
     if names:
         notes.append(f"not in the mean, since 1 is the best row: {', '.join(names)}")
+    notes += [
+        f"not in the mean until {board.reference} has a record, which is 1: {board.name}"
+        for board in table.suite.boards
+        if board.reference and table.scales[board.name].is_relative
+    ]
     if any(entry.has_one_seed for entry in table.entries):
         notes += bounds_legend(ONE_SEED)
     return notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..api.tuning import SearchSpace, TuningDocument
+from ..api.tuning import SearchSpace, Trial, TuningDocument, best_trial
 from ..console import counted
 from ..runs.suites import budgets_of, in_words
 from ..sweeps.tuning.search import PlannedSearch, PlannedTrial
@@ -32,14 +32,15 @@ def planned_table(name: str, planned: PlannedSearch) -> Table:
 
 
 def finished_table(name: str, document: TuningDocument, notes: Sequence[str]) -> Table:
-    """A line per trial, best first: its score and arguments, above what all took."""
+    """A line per trial, best first: its score and arguments. The notes say which was chosen."""
     ordered = sorted(
         document.trials, key=lambda trial: document.ranking.goodness(trial.score), reverse=True
     )
     rows = [
         _row(document.model, document.task, trial.recipe_args, trial.model_args)
         | {
-            "score": Cell("" if trial.score is None else f"{trial.score:.4g}", trial.score),
+            "score": Cell(_score(trial, document), trial.score),
+            "chosen": trial is document.best,
             "steps": trial.failure or trial.steps,
         }
         for trial in ordered
@@ -50,7 +51,24 @@ def finished_table(name: str, document: TuningDocument, notes: Sequence[str]) ->
         document.ranking.statistic, _arguments(t.model_args for t in ordered)
     )
     tried = [(trial.model_args, trial.recipe_args) for trial in ordered]
-    return Table(columns, rows, title=title, notes=[*_untried(document.space, tried), *notes])
+    notes = [_choice(document), *_untried(document.space, tried), *notes]
+    return Table(columns, rows, title=title, notes=notes)
+
+
+def _score(trial: Trial, document: TuningDocument) -> str:
+    text = "" if trial.score is None else f"{trial.score:.4g}"
+    return f"{text} *" if trial is document.best else text
+
+
+def _choice(document: TuningDocument) -> str:
+    """Which trial was chosen, and why it need not be the one with the best score."""
+    best = best_trial(document.trials, document.ranking)
+    if best == document.chosen:
+        return "* chosen: the best score."
+    return (
+        "* chosen: the recipe's own settings. The best score is hardly better, and trials are so "
+        "short that it may be luck."
+    )
 
 
 def expected_table(trials: Iterable[PlannedTrial]) -> Table:
@@ -121,7 +139,8 @@ def _columns(arguments: Iterable[str], *first: Column) -> tuple[Column, ...]:
 
 def _finished_columns(statistic: str, arguments: Iterable[str]) -> tuple[Column, ...]:
     score = Column("score", right=True, label=statistic)
-    return (*_columns(arguments, score), Column("steps", fit="wrap", importance=1))
+    columns = _columns(arguments, score)
+    return (*columns, Column("steps", fit="wrap", importance=1), Column("chosen", extra=True))
 
 
 def _does(trial: PlannedTrial) -> str:

@@ -10,6 +10,7 @@ from typing import Protocol
 from ..api.errors import RecordError, UsageError
 from ..api.names import visible
 from ..files import regular_file
+from ..runs.store import folder_of_records
 from .hub import Entry, Hub
 from .packing import CHUNK, MOST_FILE_BYTES, Kind
 
@@ -53,12 +54,11 @@ class HubSource:
 
 
 class FolderSource:
-    """A folder; a link in it is refused."""
+    """A folder of records, or of leaderboards, which holds one; a link in it is refused."""
 
     def __init__(self, folder: Path) -> None:
-        if not folder.is_dir():
-            raise UsageError(f"there is no folder {folder}")
-        self.name, self._folder = str(folder), folder
+        self._folder = folder_of_records(folder)
+        self.name = str(self._folder)
 
     def entries(self) -> list[Entry]:
         """See `Source.entries`."""

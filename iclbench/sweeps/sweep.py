@@ -70,7 +70,8 @@ def sweep(
     `size` is one of the file's `sizes`, or `quick`, the file as it stands.
     Cells that differ only in numbers that replicas can vary are trained as one program. `report`
     gets one line per stage and per finished program. By default there are as many `workers` as the
-    executor says; `executor_args` are those of an executor that is given by its name.
+    executor says; `executor_args` are those of an executor that is given by its name. Processes of
+    workers import the script that calls this: call it below `if __name__ == "__main__":`.
 
     Raises UsageError if the file itself can't be used; a cell that can't be run is a failure.
     A signal cancels what has not started and saves what runs: raises Interrupted, which says what

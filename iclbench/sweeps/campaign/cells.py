@@ -148,7 +148,8 @@ def _suite_cells(stage: Stage) -> Iterator[SuiteCell]:
 
 
 def _restricted(suite: Suite, boards: tuple[str, ...]) -> Suite:
-    """The suite with these boards alone, in this order; raises UsageError for an unknown one."""
+    """The suite with these boards alone, once each; raises UsageError for an unknown one."""
+    boards = tuple(dict.fromkeys(boards))
     contents = dict(zip([board.name for board in suite.boards], suite.board, strict=True))
     for name in boards:
         if name not in contents:

@@ -99,10 +99,12 @@ class Campaign(Config):
     published: Path | None = Field(
         None, description="folder of published boards, relative to the file; its rows count as done"
     )
-    stage: tuple[Stage, ...] = Field(min_length=1)
+    stage: tuple[Stage, ...]
 
     @model_validator(mode="after")
     def _stages_fit(self) -> Campaign:
+        if not self.stage:
+            raise ValueError("a campaign needs at least one [[stage]]")
         names = [stage.name for stage in self.stage]
         if len({*names}) < len(names):
             raise ValueError("two stages have the same name")

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...api.config import parse_config
 from ...api.errors import IclbenchError, UsageError, reason_of
-from ...api.executor import JobListener, QueueExecutor
+from ...api.executor import Executor, JobListener, QueueExecutor
 from ...api.spec import RunSpec
 from ...api.tuning import TuningDocument
 from ...console import Reporter, counted
@@ -41,6 +41,20 @@ from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed, Work
 NO_HOURS = "not started: it needs more hours than are left"
 
 
+def executor_of(
+    settings: Settings, name: str, arguments: Mapping[str, Any], workers: int
+) -> Executor:
+    """The executor of a campaign; raises UsageError for one with a queue, and for its device."""
+    program = make_executor(name, arguments, settings.out)
+    if isinstance(program, QueueExecutor):
+        raise UsageError(
+            f"--executor {name} has a queue, which campaigns don't support: a second "
+            "start would submit running jobs again; use `iclbench sweep`"
+        )
+    require_devices(settings.device, workers, remote=program.remote)
+    return program
+
+
 def run_campaign(
     campaign: Campaign,
     settings: Settings,
@@ -59,14 +73,8 @@ def run_campaign(
     with a queue and for a device that can't be used, and Interrupted after a signal; trials,
     checkpoints and records are kept.
     """
-    program = make_executor(executor, executor_args or {}, settings.out)
-    if isinstance(program, QueueExecutor):
-        raise UsageError(
-            f"--executor {executor} has a queue, which campaigns don't support: a second "
-            "start would submit running jobs again; use `iclbench sweep`"
-        )
+    program = executor_of(settings, executor, executor_args or {}, workers)
     program.listener = listener
-    require_devices(settings.device, workers, remote=program.remote)
     require_writable(settings.out)
     if campaign.published is not None and any(stage.apart for stage in campaign.stage):
         take_seeds(campaign.published, settings)
