@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from .precision import full_precision
     from .runs.checks import ConformanceError, check_architecture
     from .runs.load import load_task
+    from .runs.recorded_model import load_model
     from .runs.retraining import Retraining, retrain
     from .runs.shift_records import evaluate_shifts
     from .runs.store import RecordStore
@@ -150,6 +151,7 @@ _HOME = {
     "nn.model": "SequenceModel read_positions", "nn.predictions": "SeveralPredictions",
     "nn.tokens": "TokenTask", "nn.training_form": "training_form", "plugins": "host",
     "precision": "full_precision", "runs.load": "load_task", "runs.store": "RecordStore",
+    "runs.recorded_model": "load_model",
     "runs.checks": "ConformanceError check_architecture", "runs.shift_records": "evaluate_shifts",
     "runs.tracking": "tracking", "runs.verify": "verify", "sweeps.conformance": "check_executor",
     "sweeps.status": "sweep_status", "sweeps.sweep": "submit_sweep sweep",
@@ -175,8 +177,8 @@ __all__ = [
     "check_task", "compare", "digest_of", "evaluate_exactly", "evaluate_shifts",
     "exact_least_squares", "exact_matmul", "exact_solve", "export_task", "file_digest",
     "find_device", "find_mixer", "finite", "full_precision", "generate", "hookimpl", "host",
-    "initialize", "input_shifts", "interruptible", "leaderboard", "likeliest", "load_task",
-    "map_tensors", "offers", "philox", "predict", "pull", "read_positions", "report",
+    "initialize", "input_shifts", "interruptible", "leaderboard", "likeliest", "load_model",
+    "load_task", "map_tensors", "offers", "philox", "predict", "pull", "read_positions", "report",
     "require_writable", "retrain", "rightness", "run", "smoke_recipe", "submit", "submit_sweep",
     "sweep", "sweep_status", "to_device", "token_loss", "torch_generator", "tracking",
     "training_batch", "training_form", "tune", "unknown", "value_scale", "value_shifts", "verify",

@@ -15,6 +15,7 @@ from ..console import Reporter, report
 from ..display.table import AS_TABLE, Format, Output, joined
 from ..files import LEADERBOARDS, RECORDS, STAGING
 from ..plugins import PluginHost, host
+from ..sweeps.record_paths import beside_records
 from ..sweeps.tuning.trials import MOST_TRIALS
 from .paths import path_text
 
@@ -167,51 +168,8 @@ def _say_left_out(folder: Path) -> None:
 
     inner = sorted({path.parents[1] for path in folder.glob("*/*/*.json") if is_record_name(path)})
     for one in inner:
-        if one.name not in _beside_records() and not one.name.startswith(STAGING):
+        if one.name not in beside_records() and not one.name.startswith(STAGING):
             report(f"the records below {one} are not included: give that folder as well")
-
-
-def record_paths(given: list[Path]) -> list[Path]:
-    """The given records, and those in the given folders, each once.
-
-    A campaign's trials, its seeds trained apart and its sweeps lie beside its records, and are left
-    out; so is what a killed process was about to write. Raises UsageError for an empty folder and
-    for a TOML file, such as a sweep's.
-    """
-    from ..runs.store import is_record
-
-    paths: dict[Path, Path] = {}
-    for path in given:
-        if path.suffix == ".toml" and not path.is_dir():
-            raise UsageError(
-                f"{path} is not a record: of a sweep file, `iclbench sweep {path}` makes records "
-                f"and `iclbench leaderboard figure {path}` draws their figure"
-            )
-        records = [path]
-        if path.is_dir():
-            below = [p for p in sorted(path.rglob("*.json")) if is_record(p)]
-            beside = _beside_records()
-            folders = {p: p.relative_to(path).parts[:-1] for p in below}
-            records = [
-                p
-                for p in below
-                if beside.isdisjoint(folders[p])
-                and not any(name.startswith(STAGING) for name in folders[p])
-            ]
-        if not records:
-            raise UsageError(f"there are no records in {path}")
-        for record in records:
-            paths.setdefault(record.resolve(), record)
-    return list(paths.values())
-
-
-def _beside_records() -> set[str]:
-    """The folders of a campaign that lie beside its records and hold others."""
-    from ..sweeps.campaign.apart import SEEDS
-    from ..sweeps.campaign.cells import SWEEPS
-    from ..sweeps.tuning.search import TRIALS_FOLDER
-
-    return {TRIALS_FOLDER, SEEDS, SWEEPS}
 
 
 def options_given(context: typer.Context) -> dict[str, str]:

@@ -9,7 +9,8 @@ import typer
 
 from ..api.errors import UsageError, unknown
 from ..api.options import parse_names
-from .common import end_with, options_given, record_paths, show_table
+from ..sweeps.record_paths import record_paths
+from .common import end_with, options_given, show_table
 from .paths import usable_path
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import typer
 
 from ..api.errors import UsageError
 from ..display.table import Output
-from .common import Columns, Sort, Style, end_with, record_paths, show_table
+from ..sweeps.record_paths import record_paths
+from .common import Columns, Sort, Style, end_with, show_table
 from .paths import Records
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..console import report
-from .common import Device, Strict, Trust, record_paths, sound_host
+from ..sweeps.record_paths import record_paths
+from .common import Device, Strict, Trust, sound_host
 from .paths import Records, usable_path
 
 if TYPE_CHECKING:

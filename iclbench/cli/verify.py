@@ -12,6 +12,7 @@ import typer
 from ..console import report
 from ..display.table import Output
 from ..files import require_writable
+from ..sweeps.record_paths import record_paths
 from .common import (
     Columns,
     Device,
@@ -20,7 +21,6 @@ from .common import (
     Style,
     Trust,
     chosen_sample,
-    record_paths,
     show_table,
     sound_host,
 )

@@ -34,7 +34,7 @@ def run(
     weights: str | Path | None = None,
     weights_args: Mapping[str, Any] | None = None,
     init: str | Path | None = None,
-    freeze: Sequence[str] = (),
+    freeze: str | Sequence[str] = (),
     perturb: float = 0.0,
     recipe: str = "quick",
     recipe_args: Mapping[str, Any] | None = None,
@@ -43,8 +43,8 @@ def run(
     dtype: Literal["float32", "float64"] = "float32",
     eval_prompts: int = 2048,
     eval_seed: int = 0,
-    shift: Sequence[str] = (),
-    metrics: Sequence[str] = (),
+    shift: str | Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
     grader: str | None = None,
     grader_args: Mapping[str, Any] | None = None,
     grader_budget: float | None = None,
@@ -61,7 +61,7 @@ def run(
     """Run a model on a task, write its record into the folder `out`, and return it.
 
     The arguments before `out` say what to run, and are those of `iclbench run`: `weights` is the
-    source of the weights, `shift` names evaluation distributions (`["all"]` for every one), `init`
+    source of the weights, `shift` names evaluation distributions (`"all"` for every one), `init`
     are weights to start training from, `freeze` patterns of parameters that are not trained,
     `perturb` the deviation of the noise added to `init`, `budget` the core time of each seed
     (`"10m"`, or device time, `"gpu-1h"`), `seeds` a number or a list, `tuned` a tuning of
@@ -112,4 +112,7 @@ def request_of(given: Mapping[str, Any], verb: str = "run") -> RunSpec:
     for name in ("weights", "init"):
         if name in requested:
             requested[name] = str(requested[name])
+    for name in ("shift", "metrics", "freeze"):
+        if isinstance(requested.get(name), str):
+            requested[name] = (requested[name],)
     return parse_config(RunSpec, with_files_of_weights(requested), verb)

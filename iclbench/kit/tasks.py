@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..api.evaluation import EvaluationContext
-from ..api.prompts import Batch
+from ..api.names import is_plain_name
+from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.scoring import POWERS
 from ..api.task import Task, training_batch
@@ -47,17 +51,37 @@ def check_task(task: Task[Any], n: int = 8) -> None:
 
 
 def _check_shifts(task: Task[Any]) -> None:
-    """Each shift has prompts of its own, a digest of its own, and finite targets."""
+    """Each shift has a plain name, prompts and a digest of its own, and finite targets."""
     digests = {task.evaluation_digest(2, 0)}
+    unshifted = _tensors(task.evaluation_batches(2, 0, torch.float32))
     for name, shift in task.shifts.items():
+        expect(is_plain_name(name), f"the shift {name!r} needs letters, digits and hyphens")
         expect(bool(shift.summary), f"the shift {name} needs a summary")
         shifted = task.shifted(name)
         digest = shifted.evaluation_digest(2, 0)
         expect(digest not in digests, f"the shift {name} has the digest of other prompts")
         digests.add(digest)
-        for batch in shifted.evaluation_batches(2, 0, torch.float32):
+        batches = shifted.evaluation_batches(2, 0, torch.float32)
+        pairs = zip_longest(_tensors(batches), unshifted)
+        changed = not all(a is not None and b is not None and torch.equal(a, b) for a, b in pairs)
+        expect(changed, f"the shift {name} leaves the prompts as they are: does it name a draw?")
+        for batch in batches:
             finite = not batch.target.is_floating_point() or bool(batch.target.isfinite().all())
             expect(finite, f"the shift {name} has targets that are not finite")
+
+
+def _tensors(batches: Sequence[Batch]) -> list[Tensor]:
+    """The prompts and targets of batches."""
+    found: list[Tensor] = []
+
+    def note(tensor: Tensor) -> Tensor:
+        found.append(tensor)
+        return tensor
+
+    for batch in batches:
+        map_tensors(note, batch.prompt)
+        found.append(batch.target)
+    return found
 
 
 def _check_training(task: Task[Any], n: int, dtype: torch.dtype) -> None:

@@ -32,11 +32,11 @@ def build(
 
     They follow from the records, `folder`/cited.toml and `folder`/findings.toml, except for
     stale.md, which compares the records' code with what is installed. `refused` gets a line for
-    each record that is damaged and left out. Raises UsageError if there is no sound record, one of
-    the two files is not valid, or `folder` can't be written; the tables stay as they were then.
+    each record that is damaged and left out. Raises UsageError if that is most of them, one of the
+    two files is not valid, or `folder` can't be written; the tables stay as they were then.
     """
     folder = Path(folder)
-    boards = published(folder / RECORDS, refused)
+    boards = _mostly_sound(folder / RECORDS, refused)
     cited = read_cited(folder, (board.task for board in boards))
     table = export_table(row for board in boards for row in board.rows)
     files = {"rows.csv": as_csv(table)}
@@ -59,6 +59,31 @@ def build(
             write_atomically(new / name, data)
     _delete_outdated(folder, files)
     return [folder / name for name in files]
+
+
+def _mostly_sound(records: Path, refused: Refused) -> list[Board]:
+    """The boards; raises UsageError where fewer records are sound than damaged.
+
+    In a clone without the files of values, tables of the few that were made there would replace
+    those of all.
+    """
+    lines: list[str] = []
+    try:
+        boards = published(records, lines.append)
+    except UsageError:
+        for line in lines:
+            refused(line)
+        raise
+    sound = sum(len(board.rows) for board in boards)
+    if len(lines) > sound:
+        total = len(lines) + sound
+        raise UsageError(
+            f"{len(lines)} of {total} records can't be used, so the tables stay as they were. "
+            f"The first: {lines[0]}"
+        )
+    for line in lines:
+        refused(line)
+    return boards
 
 
 def _delete_outdated(folder: Path, files: Container[str]) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..console import report
 from ..files import LEADERBOARDS
+from ..sweeps.record_paths import record_paths
 from .submission import examine_all, publish_all, store_in
 
 
@@ -19,7 +20,7 @@ class Submitted(NamedTuple):
 
 
 def submit(
-    records: Sequence[str | Path],
+    records: str | Path | Sequence[str | Path],
     to: str | Path = LEADERBOARDS,
     *,
     device: str = "auto",
@@ -28,14 +29,15 @@ def submit(
 ) -> Submitted:
     """Verify records and copy those that hold into the leaderboards in the folder `to`.
 
-    `records` are paths, such as those of `RecordStore(FOLDER).paths()`. `held_out` evaluates them
-    on newly drawn prompts too, which is for maintainers; `trusted` allows records that name files
-    or code. A refused record does not stop the others.
+    `records` are paths of records and of folders of records. `held_out` evaluates them on newly
+    drawn prompts too, which is for maintainers; `trusted` allows records that name files or code. A
+    refused record does not stop the others.
 
-    Raises UsageError for a folder that can't be written.
+    Raises UsageError for a folder without records, or one that can't be written.
     """
     store = store_in(Path(to))
-    paths = [Path(path) for path in records]
+    given = [records] if isinstance(records, str | Path) else records
+    paths = record_paths([Path(path) for path in given])
     accepted, refused = examine_all(paths, store, device, trusted=trusted)
     if not accepted:
         return Submitted([], refused)

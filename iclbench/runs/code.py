@@ -27,10 +27,10 @@ NOT_COUNTED = frozenset(
         "runs": ("__init__", "additions", "arguments", "asked_answers", "causality", "checks",
                  "code", "comparison", "cost_facts", "facts", "grading_facts", "heldout",
                  "heldout_evaluation", "honesty", "inspection", "strangers", "objects", "proofs",
-                 "record_weights", "recorded", "recorded_answers", "recorded_endings", "report",
-                 "retraining",
-                 "reuse", "rounding", "shift_records", "sizes", "state_size", "store", "stored",
-                 "suites", "tracking", "tuned", "values", "verify", "weights_facts"),
+                 "record_weights", "recorded", "recorded_answers", "recorded_endings",
+                 "recorded_model", "report", "retraining", "reuse", "rounding", "shift_records",
+                 "sizes", "state_size", "store", "stored", "suites", "tracking", "tuned", "values",
+                 "verify", "weights_facts"),
     }.items()
     for name in names
 )  # fmt: skip

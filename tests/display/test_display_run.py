@@ -113,6 +113,29 @@ def test_weights_are_state_dicts_by_seed(trained, solved):
         solved.weights()
 
 
+def test_the_module_of_a_record_gives_its_errors_again(trained, solved, tmp_path):
+    task = iclbench.load_task("least-squares", **SMALL["task_args"])
+    (batch,) = task.evaluation_batches(64, 0, torch.float32)
+    for record, seeds in ((trained, [0, 1]), (solved, [None])):
+        errors = record.frame("squared_error")
+        for seed in seeds:
+            module = iclbench.load_model(record, seed)
+            assert not module.training
+            with torch.no_grad():
+                values = task.metrics(module(batch.prompt), batch)["squared_error"]
+            own = errors if seed is None else errors[errors["seed"] == seed]
+            # Errors below the rounding of the target are recorded as that.
+            np.testing.assert_allclose(values, own["squared_error"], rtol=1e-4, atol=1e-13)
+    assert iclbench.load_model(trained.path).state_dict().keys() == trained.weights()[0].keys()
+    with pytest.raises(UsageError, match="unknown seed '7'"):
+        iclbench.load_model(trained, 7)
+
+
+def test_one_name_is_as_good_as_a_list_of_it(tmp_path):
+    record = run("zero", "least-squares", **SMALL, shift="all", out=tmp_path)
+    assert len(record.evaluations) > 1
+
+
 def test_a_changed_file_is_refused(folder, tmp_path):
     record = run("zero", "least-squares", **SMALL, out=tmp_path)
     path = tmp_path / record.main.values["squared_error"].name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from iclbench import ConformanceError, Entry, host
+from iclbench import ConformanceError, Entry, Shift, host
 from iclbench.kit.tasks import check_task
 from iclbench.kit.trials import usable_task
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
@@ -71,6 +71,18 @@ class DrawsTwice(LeastSquares):
         return {**super().draw(random), "w": random.normal("x", self.config.dim, 1)}
 
 
+class ShiftsNothing(LeastSquares):
+    @property
+    def shifts(self):
+        return {"larger": Shift("misspells a draw", change=lambda d, _: {**d, "xx": 2 * d["x"]})}
+
+
+class NamesAShiftInWords(LeastSquares):
+    @property
+    def shifts(self):
+        return {"Twice as large": Shift("of x", change=lambda d, _: {**d, "x": 2 * d["x"]})}
+
+
 @pytest.mark.parametrize(
     ("task", "reason"),
     [
@@ -84,6 +96,8 @@ class DrawsTwice(LeastSquares):
         (Inexact, "further from the target"),
         (Undescribed, "must say what the floor is"),
         (Helpless, "finite values"),
+        (ShiftsNothing, "the shift larger leaves the prompts as they are"),
+        (NamesAShiftInWords, "the shift 'Twice as large' needs letters"),
     ],
 )
 def test_a_task_that_breaks_its_promise_is_caught(task, reason):

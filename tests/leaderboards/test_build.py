@@ -12,6 +12,7 @@ from support import limited_file_size
 
 from iclbench.leaderboards.build import build
 from iclbench.leaderboards.page_parts import GENERATED
+from iclbench.runs.store import RecordStore, read_record
 
 ROOT = Path(__file__).parents[2]
 
@@ -104,6 +105,25 @@ def test_a_damaged_record_is_an_error_and_left_out(cli, built, tmp_path):
     assert str(path) in outcome.err
     assert path.name not in (tmp_path / "rows.csv").read_text("utf-8")
     assert "least-squares-qr" in (tmp_path / "rows.csv").read_text("utf-8")
+
+
+def test_tables_stay_where_most_records_lack_their_values(cli, built, tmp_path):
+    copy = shutil.copytree(built, tmp_path / "copy")
+    before = files(copy)
+    store = RecordStore(copy / "records")
+    objects = copy / "records" / "objects"
+    kept = {store.folder / file.name for file in read_record(next(store.paths())).files()}
+    for path in objects.rglob("*.*"):
+        if path.is_file() and path not in kept:
+            path.unlink()
+    outcome = cli("leaderboard", "build", copy)
+    assert outcome.code == 2
+    assert "records can't be used, so the tables stay as they were" in " ".join(outcome.err.split())
+    assert outcome.err.count("records can't be used") == 1
+    assert (copy / "rows.csv").read_bytes() == (built / "rows.csv").read_bytes()
+    assert {name for name in before if "objects" not in str(name)} == {
+        name for name in files(copy) if "objects" not in str(name)
+    }
 
 
 def test_curves_of_deleted_records_are_deleted(built, tmp_path):

@@ -51,14 +51,6 @@ def test_an_axis_with_few_numbers_has_a_tick_at_each(records):
     assert list(figure.layout.xaxis.tickvals) == [1, 2]
 
 
-@pytest.mark.parametrize(("x", "places"), [("seeds", {"0-1"}), ("model_args", None)])
-def test_lists_and_tables_are_categories(records, x, places):
-    trained = [r for r in records if r.spec.model == "baseconv"]
-    values = named(draw(Figure(x=x), trained))["BaseConv"].x
-    assert {type(value) for value in values} == {str}
-    assert len({*values}) == (len(places) if places else 2)
-
-
 def test_records_that_have_a_field_can_be_left_out(records):
     figure = draw(Figure(x="model_args.layers", lacks=("model_args.steps",)), records)
     assert set(named(figure)) == {"BaseConv", "attainable (floor)"}

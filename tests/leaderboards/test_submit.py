@@ -31,6 +31,15 @@ def test_records_that_hold_are_published_and_others_named(results, tmp_path, cap
     assert "already published: " in capsys.readouterr().err
 
 
+def test_folders_of_records_are_taken(results, tmp_path):
+    submitted = submit(results.folder, tmp_path / "boards")
+    assert len(submitted.records) == 2
+    assert submit(str(results.folder), tmp_path / "boards").records == submitted.records
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="there are no records in"):
+        submit([tmp_path / "empty"], tmp_path / "boards")
+
+
 def test_a_file_in_the_place_of_leaderboards_is_refused(results, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="file is a file: records can't be copied into it"):

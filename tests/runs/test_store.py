@@ -14,10 +14,10 @@ from forging import reseal
 
 from iclbench import RecordError, RecordStore, verify
 from iclbench.api.record import record_schema
-from iclbench.cli.common import record_paths
 from iclbench.leaderboards.reading import sound_records_of
 from iclbench.runs.proofs import write_proof
 from iclbench.runs.store import read_record, read_values, require_place
+from iclbench.sweeps.record_paths import record_paths
 
 
 def edit(path: Path, change) -> None:

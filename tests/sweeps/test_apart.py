@@ -6,7 +6,6 @@ import pytest
 
 from iclbench import RecordError, RecordStore, RunError, RunSpec, verify
 from iclbench.api.costs import BudgetReport
-from iclbench.cli.common import record_paths
 from iclbench.runs.budget import FixedSteps, known_steps, steps_path
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
@@ -23,6 +22,7 @@ from iclbench.sweeps.campaign.apart import (
     seed_settings,
     take_seeds,
 )
+from iclbench.sweeps.record_paths import record_paths
 from iclbench.training.loop import Training
 from iclbench.training.platforms import MOVED
 

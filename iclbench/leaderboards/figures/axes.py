@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...api.errors import UsageError, unknown
 from ...api.ranking import Ranking
 from ...api.record import Record
 from ...api.statistics import Statistics
-from ...sweeps.fields import STATE
+from ...sweeps.fields import STATE, field_of
 from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, TRAINING, Figure
 from ..curves import COST_TITLES, curve_statistic
 
@@ -84,3 +86,12 @@ def shown_name(name: str, statistics: Statistics, ranking: Ranking) -> str:
     if not ranking.has_digits:
         return f"mean {name}"
     return f"digits of {name}" if statistics.digits else f"median {name}"
+
+
+def require_x(x: str, records: Sequence[Record]) -> None:
+    """Raise UsageError for a field that no record has, which may be misspelt, and for a table."""
+    values = [field_of(record, x) for record in records]
+    if all(value is None for value in values):
+        raise UsageError(f"figure: no record has {x}")
+    if any(isinstance(value, dict) for value in values):
+        raise UsageError(f"figure: {x} is a table: name one of its arguments, as {x}.NAME")

@@ -17,7 +17,7 @@ from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, TRAINING, Figure
 from ..arguments import in_label
 from ..curves import curve_statistic, median_curve, seed_scores
 from ..grouping import grouped
-from .axes import in_digits, is_log, metric_of, shown, x_title, y_title
+from .axes import in_digits, is_log, metric_of, require_x, shown, x_title, y_title
 from .line import Line, bounds_of_means
 from .references import is_numeric, with_references
 
@@ -55,18 +55,12 @@ def panels(figure: Figure, records: Sequence[Record]) -> list[list[Panel]]:
     if not records:
         raise UsageError("figure: no record tells the size of its model's state")
     if figure.x not in {None, *NOT_FIELDS}:
-        _require_x(str(figure.x), records)
+        require_x(str(figure.x), records)
     columns = _columns(figure, records)
     return [
         [_panel(figure, metric, title, members) for title, members in columns.items()]
         for metric in figure.metrics
     ]
-
-
-def _require_x(x: str, records: Sequence[Record]) -> None:
-    """Raise UsageError for a field that no record has, which may be misspelt."""
-    if all(field_of(record, x) is None for record in records):
-        raise UsageError(f"figure: no record has {x}")
 
 
 def drawn(figure: Figure, records: Sequence[Record]) -> list[Record]:
@@ -151,19 +145,18 @@ def _points(
     """One line with a point per record, and the floor below it."""
     x = str(figure.x)
     points = sorted(((field_of(r, x), r) for r in records), key=lambda point: _order(point[0]))
-    # Of a list or a table, Plotly would make axes of several levels.
-    xs = [in_label(v) if isinstance(v, list | tuple | dict) else v for v, _ in points]
+    # Of a list, Plotly would make several axes.
+    xs = [in_label(v) if isinstance(v, list | tuple) else v for v, _ in points]
     name = metric_of(metric, points[0][1])
     values = [_value(figure, record, name) for _, record in points]
     ranges = [_range_over_seeds(figure, record, name) for _, record in points]
-    # A line between categories would suggest values in between.
-    is_line = is_numeric([x for x in xs if x is not None])
     yield Line(
         group=label,
         name=label,
         x=xs,
         y=list(values),
-        mode="lines+markers" if is_line else "markers",
+        # A line between categories would suggest values in between.
+        mode="lines+markers" if is_numeric([x for x in xs if x is not None]) else "markers",
         above=[high - v for (_, high), v in zip(ranges, values, strict=True)],
         below=[v - low for (low, _), v in zip(ranges, values, strict=True)],
     )

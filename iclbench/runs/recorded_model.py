@@ -1,0 +1,35 @@
+"""The model of a record, to be used in Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import nn
+
+from ..api.errors import UsageError, unknown
+from ..api.record import Record
+from ..precision import DTYPES, full_precision
+from .facts import recompute
+from .models import given_models
+from .store import read_record
+
+
+def load_model(record: Record | str | Path, seed: int | None = None) -> nn.Module:
+    """The model of a record or its path that was evaluated, by default of the first seed.
+
+    It lies on the CPU, in evaluation mode, and maps a prompt of the task to a prediction (B, P, W)
+    in the record's dtype. Solvers and constructions are built again. Raises UsageError for a seed
+    without a model and for a model that is asked in text, and RecordError for files that are
+    missing or were changed.
+    """
+    if not isinstance(record, Record):
+        record = read_record(Path(record))
+    if record.spec.origin == "asked":
+        raise UsageError(f"{record.spec.model} is asked in text: it has no module")
+    with full_precision(DTYPES[record.spec.dtype]):
+        given = given_models(recompute(record.path, record).evaluation_plan)
+    modules = {model.seed: model.module for model in given}
+    chosen = next(iter(modules)) if seed is None else seed
+    if chosen not in modules:
+        raise unknown("seed", str(seed), map(str, modules))
+    return modules[chosen].eval()
