@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..leaderboards.board import Board
-from ..leaderboards.shift_table import shift_lines, shifted_rows
+from ..leaderboards.shift_table import Line, shift_lines, shifted_rows
 from .table import Cell, Column, Table
 
 
@@ -26,7 +26,7 @@ def shift_matrix(board: Board) -> Table | None:
     columns = (Column("shift"), Column("score", importance=1), Column("floor", right=True), *models)
     rows, reasons = [], []
     for line in lines:
-        cells = {"shift": line.shift, "score": line.score, "floor": _cell(line.floor)}
+        cells = {"shift": line.shift, "score": line.score, "floor": _floor(line)}
         for row, cell in zip(members, line.cells, strict=True):
             cells[row.record.id] = _cell(cell)
             if isinstance(cell, str):
@@ -34,6 +34,12 @@ def shift_matrix(board: Board) -> Table | None:
         rows.append(cells)
     title = f"{board.title} v{board.task_version} · {board.dtype} · under shift"
     return Table(columns, rows, title=title, notes=(*legend, *dict.fromkeys(reasons)))
+
+
+def _floor(line: Line) -> Cell:
+    cell = _cell(line.floor)
+    is_target = line.floor_name == "target" and bool(cell.text)
+    return cell._replace(text=f"{cell.text} (target)") if is_target else cell
 
 
 def _cell(value: float | str | None) -> Cell:

@@ -100,7 +100,10 @@ def _delete_outdated(folder: Path, files: Container[str]) -> None:
 def published(records: Path, refused: Refused, *, whole: bool = False) -> list[Board]:
     """The boards of a folder of records, as `sound_boards`; raises UsageError if there is none."""
     if not records.is_dir():
-        raise UsageError(f"there is no folder {records}")
+        hint = (
+            f"; `iclbench view {records.parent}` shows results" if records.parent.is_dir() else ""
+        )
+        raise UsageError(f"there is no folder {records}{hint}")
     boards = sound_boards(RecordStore(records), refused, whole=whole)
     if not boards:
         raise UsageError(f"there are no sound records in {records}")

@@ -30,6 +30,8 @@ class Line:
     name: str
     score: str
     floor: float | None
+    #: What the floor is: one that is none is a target, which a model may beat.
+    floor_name: str
     cells: tuple[float | str | None, ...]
     #: Half the width of each score's 95% interval; None where there is none.
     halves: tuple[float | None, ...] = ()
@@ -86,7 +88,8 @@ def _line(records: Sequence[Record], name: str, *, relative: bool) -> Line:
         for record in records
     )
     shift = TRAINED if name == MAIN else f"{name}, relative" if relative else name
-    return Line(shift, name, score, next(floors, None), cells, halves)
+    floor_name = "target" if kinds == {"none"} else "floor"
+    return Line(shift, name, score, next(floors, None), floor_name, cells, halves)
 
 
 def _score(

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from iclbench import leaderboard, run
+from iclbench.display.shifts import shift_matrix
 from iclbench.leaderboards.shift_table import shift_lines
 
 
@@ -27,3 +28,10 @@ def test_relative_lines_are_of_errors_divided_by_the_targets_size(tmp_path, nois
     assert halves[0] == pytest.approx((bounds.high - bounds.low) / 2)
     assert halves[1] == pytest.approx(halves[0] / size**2 if noise else halves[0])
     assert plain.score == ("mean squared_error" if noise else "digits")
+
+
+def test_a_floor_that_may_be_beaten_is_called_a_target(tmp_path):
+    run(model="zero", task="gradient", eval_prompts=32, shift=["all"], out=tmp_path)
+    (board,) = leaderboard(tmp_path)
+    assert {line.floor_name for line in shift_lines(board)} == {"target"}
+    assert all("(target)" in row["floor"].text for row in shift_matrix(board).rows)

@@ -88,7 +88,7 @@ def _shift_line(line: Line, ranking: Ranking, about: Description) -> View:
     return {
         "shift": line.shift,
         "score": "digits" if in_digits else f"mean {about.metric(ranking.metric)}",
-        "floor": "" if line.floor is None else with_minus(write(line.floor)),
+        "floor": "" if line.floor is None else f"{line.floor_name} {with_minus(write(line.floor))}",
         "cells": [
             _cell(cell, ends, write, reverse=reverse)
             | {"half": "" if half is None else f"± {write(half)}"}
