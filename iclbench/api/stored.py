@@ -62,6 +62,10 @@ class Stored(Config):
             raise RecordError("the record was read from no folder")
         return self._stored
 
+    def __fspath__(self) -> str:
+        """Its path, so that a record can be given where a function takes a path."""
+        return str(self.path)
+
     def frame(self, metric: str | None = None, evaluation: str = "main") -> pd.DataFrame:
         """Every value of a metric, by default of the one that ranks: one line each.
 

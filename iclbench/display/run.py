@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
@@ -31,9 +32,9 @@ def run(
     *,
     model_args: Mapping[str, Any] | None = None,
     task_args: Mapping[str, Any] | None = None,
-    weights: str | Path | None = None,
+    weights: str | os.PathLike[str] | None = None,
     weights_args: Mapping[str, Any] | None = None,
-    init: str | Path | None = None,
+    init: str | os.PathLike[str] | None = None,
     freeze: str | Sequence[str] = (),
     perturb: float = 0.0,
     recipe: str = "quick",
@@ -111,7 +112,7 @@ def request_of(given: Mapping[str, Any], verb: str = "run") -> RunSpec:
     requested = {name: value for name, value in given.items() if value is not None}
     for name in ("weights", "init"):
         if name in requested:
-            requested[name] = str(requested[name])
+            requested[name] = os.fspath(requested[name])
     for name in ("shift", "metrics", "freeze"):
         if isinstance(requested.get(name), str):
             requested[name] = (requested[name],)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ class Submitted(NamedTuple):
 
 
 def submit(
-    records: str | Path | Sequence[str | Path],
+    records: str | PathLike[str] | Sequence[str | PathLike[str]],
     to: str | Path = LEADERBOARDS,
     *,
     device: str = "auto",
@@ -29,14 +30,14 @@ def submit(
 ) -> Submitted:
     """Verify records and copy those that hold into the leaderboards in the folder `to`.
 
-    `records` are paths of records and of folders of records. `held_out` evaluates them on newly
+    `records` are records, their paths, and folders of records. `held_out` evaluates them on newly
     drawn prompts too, which is for maintainers; `trusted` allows records that name files or code. A
     refused record does not stop the others.
 
     Raises UsageError for a folder without records, or one that can't be written.
     """
     store = store_in(Path(to))
-    given = [records] if isinstance(records, str | Path) else records
+    given = [records] if isinstance(records, str | PathLike) else records
     paths = record_paths([Path(path) for path in given])
     accepted, refused = examine_all(paths, store, device, trusted=trusted)
     if not accepted:

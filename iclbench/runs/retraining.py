@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import cast, get_args
 
@@ -79,13 +80,12 @@ class Retraining:
 
 
 @exclusive()
-def retrain(path: str | Path, device: str = "auto") -> Retraining:
+def retrain(path: str | PathLike[str], device: str = "auto") -> Retraining:
     """Train the models of a verified record again and compare everything that was only claimed.
 
-    The file stays as it is: `Retraining.record` has the proof. A record without training has
-    nothing to train: it has no checks and no proof. Raises RecordError where training can't be
-    repeated: on another device, without a checkpoint, or where the code that is installed makes
-    another run of the record's command.
+    The file stays as it is: `Retraining.record` has the proof. A record without training has no
+    checks and no proof. Raises RecordError where training can't be repeated: on another device,
+    without a checkpoint, or where the installed code makes another run of the record's command.
     """
     path = Path(path)
     record = read_record(path)

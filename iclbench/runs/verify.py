@@ -12,6 +12,7 @@ What remains is `claims`, which only training again can test: `retraining.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,16 @@ TRUSTED = "; --trust (trusted=True) allows it, for records of people whom you tr
 
 
 @exclusive()
-def verify(path: str | Path, device: str = "auto", *, trusted: bool = False) -> list[Check]:
+def verify(
+    path: str | PathLike[str], device: str = "auto", *, trusted: bool = False
+) -> list[Check]:
     """Compute every fact of a record again that is not about the past, and compare.
 
     Solvers and constructions are built again; trained and loaded models come from the weights
     beside the record. Nothing is measured where a fact that needs no measuring differs. `path` is
-    one record; `RecordStore(folder).paths()` are those of a folder. Raises RecordError when the
-    record or its files are damaged or contradict each other, and PluginError when a plugin is
-    missing.
+    that of one record, or the record; `RecordStore(folder).paths()` are those of a folder. Raises
+    RecordError when the record or its files are damaged or contradict each other, and PluginError
+    when a plugin is missing.
 
     Without `trusted`, a record is refused that names a file, a folder, a dataset of the hub or an
     optimizer to import: whoever made it would choose what this machine reads and runs.

@@ -188,3 +188,11 @@ def test_a_notebook_shows_records_and_boards(folder, trained):
 def test_a_module_in_place_of_a_name_is_answered_with_the_page_on_it():
     with pytest.raises(UsageError, match=r"model is a Linear, not the name .*guide/weights\.md"):
         run(torch.nn.Linear(2, 1), "least-squares")
+
+
+def test_a_record_can_be_given_in_place_of_its_path(trained, tmp_path):
+    assert all(check.holds for check in iclbench.verify(trained))
+    boards = tmp_path / "boards"
+    assert iclbench.submit(trained, boards).records == iclbench.submit([trained], boards).records
+    again = run("transformer", "least-squares", **SMALL, weights=trained, out=tmp_path / "b")
+    assert again.metrics == trained.metrics
