@@ -90,7 +90,7 @@ def fixed_to_seven_steps(out):
     first = seed_plan(plan, 0)
     path = steps_path(checkpoint_path([first], seed_settings(settings).out))
     path.parent.mkdir(parents=True)
-    fixed = FixedSteps(steps=7, rate=1.0, asked="1s", code=training_code([first]))
+    fixed = FixedSteps(steps=7, rate=7.0, asked="1s", code=training_code([first]))
     return plan, settings, path, fixed
 
 
@@ -102,8 +102,19 @@ def test_steps_that_another_request_or_other_code_left_are_not_taken(tmp_path, c
         run_seed(plan, 1, settings, patience=0.5)
     path.write_text(fixed.model_dump_json())
     run_seed(plan, 1, settings)
-    (record,) = map(read_record, RecordStore(seed_settings(settings).out).paths())
-    assert record.training.steps == 7
+    (path,) = RecordStore(seed_settings(settings).out).paths()
+    record = read_record(path)
+    assert (record.training.steps, record.budget.rate) == (7, fixed.rate)
+
+
+def test_the_record_of_a_later_seed_holds(tmp_path):
+    """Its steps follow from the rate of the first."""
+    plan = resolve(RunSpec(model="lsa", task="least-squares", budget="1s", seeds=(0, 1)))
+    settings = Settings(tmp_path, device="cpu")
+    for seed in plan.spec.seeds:
+        run_seed(plan, seed, settings)
+    for path in RecordStore(seed_settings(settings).out).paths():
+        assert [check.difference for check in verify(path) if not check.holds] == []
 
 
 def test_a_merged_budget_is_the_mean_of_the_seeds():

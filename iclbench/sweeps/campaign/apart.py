@@ -71,24 +71,29 @@ def run_seed(plan: Plan, seed: int, settings: Settings, patience: float = PATIEN
     Raises RunError where the steps of the first one stay unknown for `patience` seconds.
     """
     settings, alone = seed_settings(settings), seed_plan(plan, seed)
-    if plan.spec.budget is not None and seed != plan.spec.seeds[0]:
-        first = seed_plan(plan, plan.spec.seeds[0])
-        alone = replace(alone, steps=_steps_of(first, settings, patience))
-    run_plans([alone], settings)
+    if plan.spec.budget is None or seed == plan.spec.seeds[0]:
+        run_plans([alone], settings)
+        return
+    fixed = _fixed_by(seed_plan(plan, plan.spec.seeds[0]), settings, patience)
+    (record,) = run_plans([replace(alone, steps=fixed.steps)], settings)
+    if record.budget is not None and record.budget.rate is None:
+        # Its steps follow from the rate that the first seed measured.
+        budget = record.budget.model_copy(update={"rate": fixed.rate})
+        RecordStore(settings.out).write(record.model_copy(update={"budget": budget}).sealed())
 
 
-def _steps_of(first: Plan, settings: Settings, patience: float) -> int:
+def _fixed_by(first: Plan, settings: Settings, patience: float) -> FixedSteps:
     """The steps of the first seed, from its record, or from the file that its training writes."""
     store, path = RecordStore(settings.out), steps_path(checkpoint_path([first], settings.out))
     started = time.monotonic()
     while True:
         record = store.find(first.spec)
         if record is not None and record.budget is not None:
-            return record.budget.steps
+            return FixedSteps(steps=record.budget.steps, rate=record.budget.rate)
         fixed = _fixed_steps(path)
         # The first seed replaces what another request or other code has left.
         if fixed and (fixed.asked, fixed.code) == (first.spec.budget, training_code([first])):
-            return fixed.steps
+            return fixed
         if time.monotonic() - started >= patience:
             seed = first.spec.seeds[0]
             raise RunError(f"the steps of seed {seed} are not known yet; run it first")
