@@ -40,6 +40,9 @@ def test_a_tuning_is_found_printed_and_used(cli, tmp_path):
     nothing = "Nothing was run: all trials had records.\n"
     assert nothing in again
     assert again.replace(nothing, "") == tuned.out
+    assert "* chosen: the " in tuned.out
+    (marked,) = [line for line in tuned.out.splitlines() if " * " in line]
+    assert f"{document.best.score:.4g} *" in marked
     run = cli("run", "--model", "baseconv", *TASK, "--tuned", path, "--out", out)
     assert run.code == 0, run.err
     assert f"tuned: init_std={document.best.model_args['init_std']}" in run.err

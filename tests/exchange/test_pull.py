@@ -22,6 +22,12 @@ def test_a_record_is_verified_and_several_are_where_it_is_asked_for(tmp_path):
     assert pull(tmp_path / "a", tmp_path / "d", verify=True).verified
 
 
+def test_leaderboards_are_taken_as_push_takes_them(tmp_path):
+    record = run("zero", **SMALL, out=tmp_path / "boards" / "records")
+    pulled = pull(tmp_path / "boards", tmp_path / "b")
+    assert pulled.records == [RecordStore(tmp_path / "b").path_of(record)]
+
+
 def test_prompts_go_to_a_folder_of_their_own(tmp_path):
     export_task("least-squares", 16, tmp_path / "data")
     pulled = pull(tmp_path / "data", tmp_path / "copy")

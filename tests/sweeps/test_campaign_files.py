@@ -13,7 +13,7 @@ from iclbench import RecordStore, UsageError
 from iclbench.runs.settings import Settings
 from iclbench.sweeps.campaign.cells import cells_of
 from iclbench.sweeps.campaign.files import Campaign, read_campaign
-from iclbench.sweeps.campaign.run import run_campaign
+from iclbench.sweeps.campaign.run import executor_of, run_campaign
 from iclbench.sweeps.executors.local import Local
 
 
@@ -32,8 +32,12 @@ def test_an_executor_gets_its_arguments_and_one_with_a_queue_is_refused(tmp_path
     provide("executor", "noting", Noting)
     provide("executor", "fake-queue", FakeQueue)
     content, settings = campaign(tmp_path, first(models=["zero"])), Settings(tmp_path / "out")
-    with pytest.raises(UsageError, match="has a queue, which campaigns don't support"):
-        run_campaign(content, settings, executor="fake-queue")
+    for refused in (
+        lambda: run_campaign(content, settings, executor="fake-queue"),
+        lambda: executor_of(settings, "fake-queue", {}, 1),  # as --dry-run does
+    ):
+        with pytest.raises(UsageError, match="has a queue, which campaigns don't support"):
+            refused()
     assert not (tmp_path / "out" / "jobs").exists()
     args = {"partition": "big"}
     assert run_campaign(content, settings, executor="noting", executor_args=args) == []
@@ -144,3 +148,15 @@ def test_a_record_that_was_cut_off_is_not_done(tmp_path):
     path.write_text(path.read_text()[:100])
     (failure,) = run_campaign(content, settings)
     assert path.name in failure
+
+
+def test_a_mistake_in_the_only_stage_is_the_only_complaint(tmp_path):
+    file = tmp_path / "campaign.toml"
+    file.write_text('[[stage]]\nsummary = "no name"\nsuite = "smoke"\n')
+    with pytest.raises(UsageError) as refused:
+        read_campaign(file)
+    assert "stage.0.name is missing" in str(refused.value)
+    assert "at least" not in str(refused.value)
+    file.write_text("trials = 2\nstage = []\n")
+    with pytest.raises(UsageError, match=r"a campaign needs at least one \[\[stage\]\]"):
+        read_campaign(file)
