@@ -21,6 +21,9 @@ from ..runs.limits import LOST, Limits
 from .floors import check_floor
 from .methods import check_methods
 
+#: Prompts that are compared with those under a shift, of which some may be alike by chance.
+SHIFTED = 32
+
 
 def check_task(task: Task[Any], n: int = 8) -> None:
     """A task's training and evaluation prompts have one form, and its metrics fit its axes.
@@ -53,7 +56,7 @@ def check_task(task: Task[Any], n: int = 8) -> None:
 def _check_shifts(task: Task[Any]) -> None:
     """Each shift has a plain name, prompts and a digest of its own, and finite targets."""
     digests = {task.evaluation_digest(2, 0)}
-    unshifted = _tensors(task.evaluation_batches(2, 0, torch.float32))
+    unshifted = _tensors(task.evaluation_batches(SHIFTED, 0, torch.float32))
     for name, shift in task.shifts.items():
         expect(is_plain_name(name), f"the shift {name!r} needs letters, digits and hyphens")
         expect(bool(shift.summary), f"the shift {name} needs a summary")
@@ -61,7 +64,7 @@ def _check_shifts(task: Task[Any]) -> None:
         digest = shifted.evaluation_digest(2, 0)
         expect(digest not in digests, f"the shift {name} has the digest of other prompts")
         digests.add(digest)
-        batches = shifted.evaluation_batches(2, 0, torch.float32)
+        batches = shifted.evaluation_batches(SHIFTED, 0, torch.float32)
         pairs = zip_longest(_tensors(batches), unshifted)
         changed = not all(a is not None and b is not None and torch.equal(a, b) for a, b in pairs)
         expect(changed, f"the shift {name} leaves the prompts as they are: does it name a draw?")

@@ -55,5 +55,6 @@ class Pretrained(Construction):
                 f"the model in {args.folder} has {positions} positions, the prompt "
                 f"{signature.length}"
             )
-        state = {f"backbone.model.{name}": value for name, value in model.state_dict().items()}
+        layers = model.double().state_dict()  # as all constructions are given
+        state = {f"backbone.model.{name}": value for name, value in layers.items()}
         return arguments_of(model.config), state
