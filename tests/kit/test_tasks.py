@@ -71,12 +71,6 @@ class DrawsTwice(LeastSquares):
         return {**super().draw(random), "w": random.normal("x", self.config.dim, 1)}
 
 
-class ShiftsNothing(LeastSquares):
-    @property
-    def shifts(self):
-        return {"larger": Shift("misspells a draw", change=lambda d, _: {**d, "xx": 2 * d["x"]})}
-
-
 class NamesAShiftInWords(LeastSquares):
     @property
     def shifts(self):
@@ -96,7 +90,6 @@ class NamesAShiftInWords(LeastSquares):
         (Inexact, "further from the target"),
         (Undescribed, "must say what the floor is"),
         (Helpless, "finite values"),
-        (ShiftsNothing, "the shift larger leaves the prompts as they are"),
         (NamesAShiftInWords, "the shift 'Twice as large' needs letters"),
     ],
 )
