@@ -22,8 +22,8 @@ GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 #: Pages whose example is a plugin. Checking a model or a task takes seconds.
 PLUGINS = [
     pytest.param(page, marks=[pytest.mark.slow] * (page not in {"grader", "observer", "command"}))
-    for page in ("mixer", "architecture", "solver", "asked", "task", "shift", "metric", "grader",
-                 "observer", "executor", "command")
+    for page in ("mixer", "architecture", "construction", "solver", "asked", "task", "shift",
+                 "metric", "grader", "observer", "executor", "command")
 ]  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def installed(package_folder, monkeypatch):
     modules = []
 
     def install(page):
-        (code,) = blocks(GUIDE / f"{page}.md", "python")
+        code, *_ = blocks(GUIDE / f"{page}.md", "python")
         (about,) = blocks(GUIDE / f"{page}.md", "toml")
         ((name, module),) = tomllib.loads(about)["project"]["entry-points"]["iclbench"].items()
         distribution = module.replace("_", "-")
@@ -65,6 +65,12 @@ def test_an_example_conforms_and_its_commands_run(page, installed, cli):
         arguments = [path for word in words[1:] for path in glob.glob(word) or [word]]
         outcome = cli(*arguments)
         assert outcome.code == 0, (words, outcome.err)
+
+
+def test_the_construction_of_the_guide_takes_the_step_of_its_formula(installed):
+    installed("construction")
+    _, comparison = blocks(GUIDE / "construction.md", "python")
+    exec(compile(comparison, "construction.md", "exec"), {})
 
 
 def test_the_observer_of_the_guide_writes_losses(installed, tmp_path):
