@@ -34,15 +34,15 @@ def pull(
 ) -> Pulled:
     """Copy published records or prompts into the folder `out` if all checks pass.
 
-    `source` is a model repository `USER/NAME`, a dataset `datasets/USER/NAME`, or a folder; `out`
-    is by default `results` for records, the source's name for prompts. `verify` measures each model
-    again, or generates each prompt again: by default, unless there are several records. `max_size`
-    is in GB.
+    `source` is a model repository `USER/NAME`, a dataset `datasets/USER/NAME`, or a folder; a
+    `Path` is a folder. `out` is by default `results` for records, the source's name for prompts.
+    `verify` measures each model again, or generates each prompt again: by default, unless there are
+    several records. `max_size` is in GB.
 
     Raises UsageError for a source without records and for a folder that is in use, and RecordError
     where anything is wrong; then nothing is copied.
     """
-    given = _source(str(source))
+    given = _source(source)
     listed = listing(given)
     most = max_size * 1e9
     if listed.document is not None:
@@ -56,8 +56,9 @@ def pull(
     return Pulled(folder, paths, None, left_out(listed), measure)
 
 
-def _source(text: str) -> Source:
-    on_hub = repository(text)
+def _source(source: str | Path) -> Source:
+    # A Path loses its leading `./`, by which a text says that USER/NAME is a folder.
+    on_hub = None if isinstance(source, Path) else repository(source)
     if on_hub is None:
-        return FolderSource(Path(text).expanduser())
+        return FolderSource(Path(source).expanduser())
     return HubSource(Hub(), on_hub[0] or "model", on_hub[1])

@@ -73,10 +73,10 @@ def read_cited(folder: Path, tasks: Iterable[str] = ()) -> dict[str, list[Cited]
     """
     path = folder / FILE
     cited = read_document(path, _File).cited
+    known = {*tasks, *(installed.name for _, installed in host().entries("task"))}
     for entry in cited:
         if not is_plain_name(entry.task):
             raise UsageError(f"{path}: {entry.task[:100]!r} is not the name of a task")
-        known = {*tasks, *(installed.name for _, installed in host().entries("task"))}
         if entry.task not in known:
             reason = unknown("task", entry.task, known)
             raise UsageError(f"{path}: the row of {entry.model}: {reason}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from iclbench import RecordError, RecordStore, UsageError, export_task, pull, run
@@ -20,6 +22,15 @@ def test_a_record_is_verified_and_several_are_where_it_is_asked_for(tmp_path):
     assert (len(several.records), several.verified) == (2, False)
     assert several.left_out == ["least-squares/notes.json"]
     assert pull(tmp_path / "a", tmp_path / "d", verify=True).verified
+
+
+def test_a_path_of_two_parts_is_a_folder_though_a_repository_may_have_its_name(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    record = run("zero", **SMALL, out=Path("out/records"))
+    pulled = pull(Path("out/records"), Path("b"))
+    assert pulled.records == [RecordStore(Path("b")).path_of(record)]
 
 
 def test_leaderboards_are_taken_as_push_takes_them(tmp_path):

@@ -35,6 +35,12 @@ def test_without_a_file_nothing_is_cited(tmp_path):
     assert read_cited(tmp_path) == {}
 
 
+def test_a_task_of_the_boards_may_have_several_rows_and_need_not_be_installed(tmp_path):
+    row = ENTRY.replace('"least-squares"', '"my-task"')
+    (tmp_path / "cited.toml").write_text(row + row, "utf-8")
+    assert len(read_cited(tmp_path, (name for name in ["my-task"]))["my-task"]) == 2
+
+
 def test_a_value_says_whether_it_is_approximate():
     entry = Cited(task="a", model="b", metric="c", value=1e-7, setting="d", differs="e", source="f")
     assert entry.text == "1e-07"
