@@ -90,7 +90,7 @@ def _delete_outdated(folder: Path, files: Container[str]) -> None:
     """Delete what an earlier build wrote and this one did not; pages written by hand stay."""
     for page in (*sorted(folder.glob("tasks/*.md")), *folder.glob("findings.md")):
         name = page.relative_to(folder).as_posix()
-        if name not in files and page.read_text("utf-8").startswith(GENERATED):
+        if name not in files and page.read_bytes().startswith(GENERATED.encode()):
             page.unlink()
     for name in ("rows.parquet", "curves.parquet"):
         if name not in files:

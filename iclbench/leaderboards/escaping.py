@@ -14,8 +14,8 @@ from collections.abc import Container, Iterable, Sequence
 _MARKDOWN = re.compile(r"([\\`*\[\]|~])|(?<!\w)(_)|(_)(?!\w)")
 #: Programs take cells that begin so for formulas.
 _FORMULA = ("=", "+", "-", "@")
-#: Intervals, which may begin like formulas.
-_INTERVAL = re.compile("-{0} … -?{0}( [†‡])?".format(r"[\d.]+(e[+-]?\d+)?"))
+#: Intervals, which may begin like formulas, with their marks.
+_INTERVAL = re.compile("-{0} … (-?{0}|not finite)( [†‡~]+)?".format(r"[\d.]+(e[+-]?\d+)?"))
 
 #: What GitHub makes links and mentions of, without any mark around it.
 _LINKS = {"://": "&#58;//", "www.": "www&#46;", "@": "&#64;"}

@@ -30,7 +30,7 @@ from .copied_weights import published_of_task, require_own_formula, require_own_
 from .escaping import markdown
 from .groups import rows_of
 from .labels import labels_of
-from .page_parts import table_of
+from .page_parts import bullets, table_of
 from .row import Row
 
 #: The most bytes of weights that are published.
@@ -227,30 +227,27 @@ def _as_submitted(published: Record, record: Record) -> str:
 
 def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
     """Markdown for a pull request: one row per record, the reasons of refusal, the commands."""
-    lines = ["## No record can be published", ""]
-    if accepted:
-        checks = sum(len(s.checks) for s in accepted)
-        labels = _labels([s.record for s in accepted])
-        lines = [
-            f"## {counted(len(accepted), 'record')}, all {checks} facts hold",
-            "",
-            table_of([_line(s, labels[s.record.id]) for s in accepted]),
-            "",
-        ]
-    lines += [f"- refused: {markdown(reason)}" for reason in refused]
+    checks = sum(len(s.checks) for s in accepted)
+    labels = _labels([s.record for s in accepted])
+    rows = [_line(s, labels[s.record.id]) for s in accepted]
+    notes = [f"refused: {markdown(reason)}" for reason in refused]
     for what, count in (
         ("answers of language models", sum(s.record.spec.origin == "asked" for s in accepted)),
         ("grades of paid graders", sum(has_paid_grades(s.record) for s in accepted)),
     ):
         if count:
-            lines += [
-                f"- claimed, and not asked for again: the {what} in {counted(count, 'record')}",
-                "",
-            ]
-    if accepted:
-        commands = [s.record.command for s in accepted]
-        lines += ["Reproduce:", "", "```bash", *commands, "```"]
-    return "\n".join(lines).rstrip() + "\n"
+            where = counted(count, "record")
+            notes.append(f"claimed, and not asked for again: the {what} in {where}")
+    if not accepted:
+        return f"## No record can be published\n\n{bullets(notes)}\n"
+    commands = "\n".join(s.record.command for s in accepted)
+    parts = [
+        f"## {counted(len(accepted), 'record')}, all {checks} facts hold",
+        table_of(rows),
+        bullets(notes),
+        f"Reproduce:\n\n```bash\n{commands}\n```",
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def line_of(submission: Submission) -> str:
@@ -277,7 +274,7 @@ def _line(submission: Submission, label: str) -> dict[str, str]:
     args = markdown(argument_pairs(record.main.task_args))
     plugins = ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins)
     return {
-        "task": f"{record.main.title} v{spec.task_version} ({args}) {spec.dtype}",
+        "task": f"{markdown(record.main.title)} v{spec.task_version} ({args}) {spec.dtype}",
         "model": markdown(label) + ("" if submission.new else " (already published)"),
         "origin": markdown(formats.origin(row)),
         "ranked by": f"{ranking.statistic} {ranking.metric}",
@@ -287,5 +284,5 @@ def _line(submission: Submission, label: str) -> dict[str, str]:
         "seeds": f"{row.seeds or ''}" + (f", {row.diverged} diverged" if row.diverged else ""),
         "steps × batch": formats.budget(row.steps, row.batch),
         "device": markdown(formats.device(environment.device, environment.threads)),
-        "plugins": plugins,
+        "plugins": markdown(plugins),
     }

@@ -196,8 +196,9 @@ def _track(entry: SuiteRow) -> str | None:
 
 def _over(boards: frozenset[str], entry: SuiteRow) -> SuiteRow:
     """The entry with its mean over these boards."""
-    scores = [score for name in entry.counted if name in boards and (score := entry.scores[name])]
-    return replace(entry, mean=mean_score(scores), is_compared=True)
+    counted = tuple(name for name in entry.counted if name in boards)
+    mean = mean_score([score for name in counted if (score := entry.scores[name])])
+    return replace(entry, mean=mean, counted=counted, is_compared=True)
 
 
 def _rank(entry: SuiteRow, among: Sequence[SuiteRow]) -> Rank | None:

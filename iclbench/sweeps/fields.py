@@ -71,7 +71,8 @@ def field_of(record: Record, name: str) -> Any:
     group, _, key = name.partition(".")
     content = getattr(record.spec, group)
     if not key:
-        return content
+        # As in a TOML file, which `where` and `lacks` are read from.
+        return list(content) if isinstance(content, tuple) else content
     return content[key] if key in content else omitted_arguments(record.spec, group).get(key)
 
 

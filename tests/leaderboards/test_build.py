@@ -61,7 +61,7 @@ def test_the_published_tables_follow_from_the_published_records(tmp_path):
 def test_pages_of_tasks_without_records_are_deleted_and_others_stay(built, tmp_path):
     shutil.copytree(built, tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy" / "records" / "categorical")
-    (tmp_path / "copy" / "tasks" / "notes.md").write_text("mine")
+    (tmp_path / "copy" / "tasks" / "notes.md").write_bytes("für mich".encode("latin-1"))
     build(tmp_path / "copy", parquet=False)
     assert {p.name for p in (tmp_path / "copy" / "tasks").iterdir()} == {
         "least-squares.md", "least-squares-prefixes.md", "notes.md"}  # fmt: skip

@@ -50,8 +50,10 @@ def test_a_spreadsheet_runs_no_cell(text):
 
 
 @pytest.mark.parametrize(
-    "value", ["zero", "", -1, -1.5, None, True, "-0.43 … 0.70 †", "-1.5e-03 … -2"]
-)
+    "value",
+    ["zero", "", -1, -1.5, None, True, "-0.43 … 0.70 †", "-1.5e-03 … -2", "-0.2 … 0.3 †~",
+     "-0.2 … not finite ~"],
+)  # fmt: skip
 def test_other_cells_stay(value):
     assert csv_cell(value) is value
 

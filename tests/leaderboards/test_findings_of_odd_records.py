@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from iclbench import RecordStore, run
 from iclbench.leaderboards.findings import judgements
 
@@ -44,3 +46,13 @@ def test_the_other_findings_are_judged(tmp_path):
     (line,) = refused
     assert "2 records have {'model': 'zero'}" in line
     assert "Zero is zero." in line
+
+
+def test_a_list_of_toml_is_compared_with_the_fields_of_a_record(tmp_path):
+    small = {"task": "least-squares", "eval_prompts": 8, "out": tmp_path / "studies" / "small"}
+    for seeds in (1, 2):
+        run(model="transformer", recipe="smoke", seeds=seeds, recipe_args={"steps": 2}, **small)
+    text = FINDINGS.format(claim="0", model="zero").replace('model = "zero"', "seeds = [0, 1]")
+    (tmp_path / "findings.toml").write_text(text)
+    (judgement,) = judgements(tmp_path, pytest.fail)
+    assert judgement.verdict == "reproduced"

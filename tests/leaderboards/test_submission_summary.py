@@ -32,3 +32,12 @@ def test_the_summary_says_what_a_language_model_s_record_claims(tmp_path):
     free = GraderReport(name="text-statistics")
     graded = replace(one, record=one.record.model_copy(update={"grader": free}))
     assert "claimed" not in summary([graded], [])
+
+
+def test_refused_records_are_a_list_of_their_own(tmp_path):
+    run("averaging", "least-squares", out=tmp_path)
+    (path,) = RecordStore(tmp_path).paths()
+    (one,), _ = examine_all([path], RecordStore(tmp_path / "boards"))
+    list_, below = summary([one], ["b.json: its weights are too large"]).split("\n\n")[2:4]
+    assert (list_, below) == ("- refused: b.json: its weights are too large", "Reproduce:")
+    assert summary([], ["b.json: no"]) == "## No record can be published\n\n- refused: b.json: no\n"

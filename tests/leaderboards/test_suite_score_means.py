@@ -14,7 +14,7 @@ from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.ranking import Rank
 from iclbench.leaderboards.scale import Score
 from iclbench.leaderboards.site.suites import suite_view
-from iclbench.leaderboards.suite_score import SuiteRow, _compared, score_suite
+from iclbench.leaderboards.suite_score import SuiteRow, _compared, _order, score_suite
 from iclbench.runs.suites import records_by_board
 
 SUITE = Suite(
@@ -121,8 +121,11 @@ def test_models_with_the_same_boards_are_compared_and_ranked_by_their_intervals(
     assert [rows[name].is_compared for name in ("high", "wide", "more", "fewer")] == [
         True, True, True, False
     ]  # fmt: skip
-    # The mean is over the boards of all three.
+    # The mean is over the boards of all three; the third adds nothing to it.
     assert rows["more"].mean.value == pytest.approx(0.4)
+    assert rows["more"].counted == ("a", "b")
+    in_order = sorted(rows.values(), key=_order)
+    assert [row.label for row in in_order] == ["high", "wide", "more", "fewer"]
     assert rows["high"].rank == Rank(1, 2)
     assert rows["wide"].rank == Rank(1, 2)
     assert rows["more"].rank == Rank(3, 3)
