@@ -26,6 +26,11 @@ _PLAIN = str.maketrans(
 )  # fmt: skip
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a standard stream is a terminal; under some services, and after `>&-`, it is None."""
+    return stream is not None and stream.isatty()
+
+
 def report(line: str) -> None:
     """Print one line on standard error."""
     write_line(f"iclbench: {one_line(line)}")

@@ -111,10 +111,18 @@ def figure(
             "title": title,
         }
         _figure_of_records(what, options, file, kind)
-    elif len(what) > 1 or Path(what[0]).is_dir():
+    elif len(what) > 1 or _is_only_a_folder(what[0]):
         raise UsageError("give the name of one study, or --x with records or their folders")
     else:
         _figure_of_study(what[0], size, records, title, file, kind)
+
+
+def _is_only_a_folder(name: str) -> bool:
+    """Whether it is a folder and no study has this name."""
+    from ..leaderboards.studies import names_of_studies
+    from ..plugins import host
+
+    return Path(name).is_dir() and name not in names_of_studies(host())
 
 
 def _require_use(context: typer.Context, what: list[str], x: str | None, maps: str | None) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..api.errors import UsageError
-from ..console import report
+from ..console import is_terminal, report
 from .common import Strict, end_with, sound_host
 from .interruption import stops_on_signals
 from .paths import path_text, usable_path
@@ -110,7 +110,7 @@ def _upload(
     )
     _show(package, deleted, every)
     if not yes:
-        if not sys.stdin.isatty():
+        if not is_terminal(sys.stdin):
             raise UsageError("nothing was uploaded: add --yes to upload these files")
         if not typer.confirm("Upload this?", err=True):
             report("nothing was uploaded")

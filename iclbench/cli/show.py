@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..api.errors import UsageError
+from ..console import is_terminal
 from ..display.table import Output
 from ..sweeps.record_paths import record_paths
 from .common import Columns, Sort, Style, end_with, show_table
@@ -47,7 +48,7 @@ def show(
         if tables:
             show_table(joined(tables), output)
     else:
-        drawn = sys.stdout is not None and sys.stdout.isatty() if plot is None else plot
+        drawn = is_terminal(sys.stdout) if plot is None else plot
         for number, record in enumerate(sound):
             if number:
                 typer.echo()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..console import report
+from ..console import is_terminal, report
 from ..sweeps.record_paths import record_paths
 from .common import Device, Strict, Trust, sound_host
 from .paths import Records, usable_path
@@ -72,7 +72,7 @@ def _print(accepted: list[Submission], refused: list[str]) -> None:
     """Print a line a record on a terminal, Markdown elsewhere, and the reasons of refusals."""
     from ..leaderboards.submission import line_of, summary
 
-    if sys.stdout.isatty():
+    if is_terminal(sys.stdout):
         for submission in accepted:
             typer.echo(line_of(submission))
     else:

@@ -128,7 +128,7 @@ def _file_of(given: Path) -> Path:
     from ..leaderboards.studies import find_study
     from ..plugins import host
 
-    if given.suffix == ".toml" or given.exists():
+    if given.suffix == ".toml" or given.is_file():
         return given
     return find_study(given.as_posix(), host()).path
 

@@ -98,8 +98,9 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
         return cells.failures
     missing = sum(len(program) for program in programs)
     models = sum(max(1, cell.seeds) for program in programs for cell in program)
+    recorded = len(cells.cells) - missing - sum(failure.damaged for failure in cells.failures)
     typer.echo(
-        f"{counted(len(cells.cells), 'run')}: {len(cells.cells) - missing} have a record, "
+        f"{counted(len(cells.cells), 'run')}: {recorded} have a record, "
         f"{missing} to run as {counted(len(programs), 'program')} of {counted(models, 'model')}"
     )
     begun = sum(

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..api.errors import Interrupted, UsageError
-from ..console import report
+from ..console import is_terminal, report
 from .paths import usable_path
 
 
@@ -42,10 +42,10 @@ def view(
         with interruptible(), Server(site, port) as server:
             site.watch()
             typer.echo(f"{folder}: {server.url} (Ctrl-C stops it)")
-            # A reader of the output learns the address at once.
-            sys.stdout.flush()
-            is_terminal = sys.stdout.isatty()
-            if is_terminal if open_browser is None else open_browser:
+            if sys.stdout is not None:
+                # A reader of the output learns the address at once.
+                sys.stdout.flush()
+            if is_terminal(sys.stdout) if open_browser is None else open_browser:
                 webbrowser.open(server.url)
             server.serve_forever(poll_interval=0.2)
     except Interrupted:

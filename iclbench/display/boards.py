@@ -107,10 +107,12 @@ def print_boards(
     Raises UsageError for an unknown column.
     """
     style, asked = output.style, _by_name(output)
-    tables = [board_table(board).arranged(asked) for board in boards]
     if style in {"csv", "json"}:
-        write_table(joined(tables), style)
+        table = joined([board_table(board) for board in boards])
+        write_table(table.arranged(asked) if boards else table, style)
         return
+    # A column that no board has is refused before any is printed.
+    tables = [board_table(board).arranged(asked) for board in boards]
     for board, table in zip(boards, tables, strict=True):
         print()
         write_table(table, style)

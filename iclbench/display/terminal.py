@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ..console import is_terminal
 from .fitting import (
     GAP,
     SHORTEST,
@@ -48,8 +49,7 @@ def write_table(table: Table, style: Format = "table") -> None:
 
 def terminal_width() -> int | None:
     """The width that lines should fit into: COLUMNS, or the terminal's; None if there is none."""
-    # Without a standard output, as under some services, `sys.stdout` is None.
-    if sys.stdout is not None and (sys.stdout.isatty() or os.environ.get("COLUMNS")):
+    if is_terminal(sys.stdout) or (sys.stdout is not None and os.environ.get("COLUMNS")):
         return shutil.get_terminal_size().columns
     return None
 

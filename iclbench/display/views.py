@@ -20,7 +20,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from ..console import counted, write_line
+from ..console import counted, is_terminal, write_line
 
 #: Shortest time between two plain lines about training.
 PLAIN_SECONDS = 10.0
@@ -240,8 +240,7 @@ def in_notebook() -> bool:
 
 def on_terminal() -> bool:
     """Whether standard error is a terminal that can redraw lines."""
-    is_terminal = sys.stderr is not None and sys.stderr.isatty()
-    return is_terminal and os.environ.get("TERM") != "dumb"
+    return is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager

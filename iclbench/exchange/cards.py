@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from ..api.prompts import UNASKED
 from ..api.record import Record
 from ..console import counted
@@ -24,9 +26,9 @@ TAGS = ["in-context-learning", "iclbench"]
 
 
 def front_matter(values: Mapping[str, Any]) -> str:
-    """YAML between lines of dashes; every value is written as JSON, which YAML contains."""
-    lines = [f"{key}: {json.dumps(value, ensure_ascii=True)}" for key, value in values.items()]
-    return "\n".join(["---", *lines, "---", ""])
+    """YAML between lines of dashes."""
+    content = yaml.safe_dump(dict(values), allow_unicode=True, sort_keys=False)
+    return f"---\n{content}---\n"
 
 
 def _about_targets(columns: Mapping[str, Column]) -> str:

@@ -72,7 +72,12 @@ def find_study(name: str, host: PluginHost) -> Study:
         raise UsageError(
             f"several studies are named {name!r}: {', '.join(s.name for s in matches)}"
         )
-    raise unknown("study", name, {n for s in known for n in (s.name, s.path.stem)})
+    raise unknown("study", name, names_of_studies(host))
+
+
+def names_of_studies(host: PluginHost) -> set[str]:
+    """What `find_study` may be asked for, though a name may be that of several studies."""
+    return {name for study in studies(host) for name in (study.name, study.path.stem)}
 
 
 def study_records(study: Study, size: str, folder: Path | None) -> tuple[SweepFile, SweepResult]:

@@ -103,13 +103,6 @@ class SweepCell:
         """Whether its record was evaluated under all shifts that the cell asks for."""
         return {*self.shifts} <= {*present_shifts(record)}
 
-    def has_whole_record(self, store: RecordStore) -> bool:
-        """Whether it needs no run; a record is only read where shifts are asked for."""
-        if not self.shifts or not store.path(self).exists():
-            return store.path(self).exists()
-        record = store.find(self)
-        return record is not None and self.is_whole(record)
-
 
 class Damaged(NamedTuple):
     """A cell whose record can't be used, and the reason."""

@@ -125,13 +125,14 @@ def plan_sweep(
 ) -> tuple[Cells, list[list[SweepCell]]]:
     """The cells of a sweep, and the programs of those without a record; runs nothing.
 
-    Grids that take the weights of a run without a record are among the cells' `waiting`. Raises
-    UsageError as `sweep`.
+    Grids that take the weights of a run without a record are among the cells' `waiting`, and cells
+    whose record is damaged among their `failures`. Raises UsageError as `sweep`.
     """
     run = _Sweep(file, out, QUICK, {}, {})
     cells = [cell for stage in run.stages for cell in run.cells.resolve(stage)]
     run.require_described(cells)
-    missing = [cell for cell in cells if not cell.has_whole_record(run.cells.store)]
+    missing, damaged = run.cells.missing(cells)
+    run.cells.fail_damaged(damaged)
     return run.cells, group_cells(missing, run.file.replicas)
 
 
@@ -203,9 +204,10 @@ def _remaining(error: Interrupted, cells: Cells, later: bool) -> str:
     known = list(cells.cells.values())
     if not known:
         return str(error)
-    missing = sum(not cell.has_whole_record(cells.store) for cell in known)
+    missing, _ = cells.missing(known)
     more = ", plus those that need their weights" if later else ""
-    return "; ".join(filter(None, [str(error), f"{missing} of {len(known)} runs remain{more}"]))
+    remain = f"{len(missing)} of {len(known)} runs remain{more}"
+    return "; ".join(filter(None, [str(error), remain]))
 
 
 def recorded(file: SweepFile, out: str | Path) -> SweepResult:

@@ -81,6 +81,8 @@ class Slurm(QueueExecutor):
         self.poll_seconds = self.config.poll_seconds
         #: When jobs that were in the queue were first missed there.
         self._missed: dict[str, float] = {}
+        #: The outcomes that jobs have written, which never change.
+        self._outcomes: dict[str, dict[str, Any]] = {}
 
     def submit(
         self, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
@@ -163,7 +165,7 @@ class Slurm(QueueExecutor):
         ended = self._log(slurm_id) if slurm_id else None
         shown = str(ended) if ended else ""
         try:
-            outcome = json.loads(batch.outcome(self.folder, index).read_text("utf-8"))
+            outcome = self._outcome(batch, index)
         except FileNotFoundError:
             if index not in batch.cancelled and self._may_be_late(job_id):
                 return QueuedJob(job_id, job, "running", "", shown)
@@ -175,6 +177,14 @@ class Slurm(QueueExecutor):
         if index in batch.cancelled:
             return QueuedJob(job_id, job, "cancelled", "it was cancelled", shown)
         return QueuedJob(job_id, job, "failed", outcome["error"], shown)
+
+    def _outcome(self, batch: Batch, index: int) -> dict[str, Any]:
+        """What a job has written at its end; raises FileNotFoundError before."""
+        job_id = batch.job_id(index)
+        if job_id not in self._outcomes:
+            text = batch.outcome(self.folder, index).read_text("utf-8")
+            self._outcomes[job_id] = json.loads(text)
+        return self._outcomes[job_id]
 
     def _may_be_late(self, job_id: str) -> bool:
         """Whether a job has left the queue just now, so that its outcome may be seen later."""

@@ -113,6 +113,14 @@ def test_columns_and_order_can_be_chosen(board, capsys):
         print_boards([board], Output(sort="-modle"))
 
 
+def test_csv_of_several_boards_is_sorted_as_one_table(boards, capsys):
+    assert len(boards) > 1
+    print_boards(boards, Output("csv", "model", "model"))
+    _, *models = csv.reader(io.StringIO(capsys.readouterr().out))
+    assert models == sorted(models)
+    print_boards([], Output("csv", sort="model"))
+
+
 def test_json_is_one_list_of_all_boards_with_full_numbers(boards, capsys):
     print_boards(boards, Output("json"))
     rows = json.loads(capsys.readouterr().out)

@@ -7,6 +7,7 @@ import json
 import sys
 
 import pytest
+import yaml
 from fake_hub import TOKEN, Repository
 from safetensors.torch import load
 
@@ -31,8 +32,8 @@ def test_a_record_becomes_a_model_repository_and_comes_back(cli, hub, trained, t
     assert json.loads(pushed.files["spec.json"]) == record["spec"]
     card = pushed.files["README.md"].decode()
     assert record["command"] in card
-    (line,) = [text for text in card.splitlines() if text.startswith("model-index: ")]
-    (metric,) = json.loads(line.partition(" ")[2])[0]["results"][0]["metrics"]
+    _, head, _ = card.split("---\n", 2)
+    (metric,) = yaml.safe_load(head)["model-index"][0]["results"][0]["metrics"]
     mean = record["evaluations"]["main"]["metrics"]["squared_error"]["mean"]
     assert metric == {"type": "squared_error", "name": "squared_error", "value": mean}
     # What was shown is what was uploaded.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
 from iclbench import RecordError, export_task, run
+from iclbench.exchange.cards import front_matter
 from iclbench.exchange.packing import pack
 
 
@@ -66,6 +68,11 @@ def test_a_solver_has_a_card_and_no_weights(results):
     package = pack(path, fail)
     assert "model.safetensors" not in package.files
     assert "has no weights" in package.files["README.md"].decode()
+
+
+def test_the_front_matter_of_a_card_is_what_yaml_reads():
+    facts = {"pretty_name": "𝔽₂ parity: yes", "value": 1e-05, "tags": ["a", "b"]}
+    assert yaml.safe_load(front_matter(facts).removeprefix("---\n").removesuffix("---\n")) == facts
 
 
 def test_many_files_are_shown_as_folders_unless_all_are_asked_for(

@@ -43,6 +43,16 @@ def study(tmp_path_factory):
     return folder
 
 
+def test_a_folder_does_not_hide_the_study_of_its_name(tmp_path, monkeypatch, cli):
+    (tmp_path / "poster").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert cli("sweep", "poster", "--status").code == 0
+    drawn = cli("leaderboard", "figure", "poster", "--records", "poster")
+    assert "give the name of one study" not in drawn.err
+    (tmp_path / "results").mkdir()
+    assert "give the name of one study" in cli("leaderboard", "figure", "results").err
+
+
 def test_studies_of_plugins_have_names(cli):
     names = [known.name for known in studies(host())]
     assert {"least-squares/depth", "primitives/depth", "linear-systems/poster"} <= set(names)

@@ -60,6 +60,17 @@ def test_a_file_that_cannot_be_read_for_a_moment_ends_no_sweep(
     assert not problems
 
 
+def test_the_outcome_of_a_job_is_read_once(tmp_path, empty_queue):
+    batch = new_batch(tmp_path, ["a"])
+    batch.write(tmp_path)
+    batch.outcome(tmp_path, 0).parent.mkdir()
+    batch.outcome(tmp_path, 0).write_text('{"result": 5}')
+    slurm = Slurm(folder=tmp_path)
+    assert [job.result for job in slurm.queue()] == [5]
+    batch.outcome(tmp_path, 0).unlink()
+    assert [(job.state, job.result) for job in slurm.queue()] == [("done", 5)]
+
+
 def test_a_half_written_file_of_a_batch_is_a_queue_without_an_answer(tmp_path, empty_queue):
     new_batch(tmp_path, ["a"]).write(tmp_path)
     (path,) = (tmp_path / "batches").iterdir()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from iclbench import RecordStore, sweep
 from iclbench.runs.retraining import retrain
 from iclbench.sweeps.cells import Cells, by_reason
@@ -68,6 +70,22 @@ def test_a_record_that_is_damaged_since_is_a_failure(tmp_path):
     assert cells.failures == []
     assert [failure.damaged for failure in cells.fail_damaged(damaged)] == [True]
     assert cells.missing(cells.in_order()) == ([], damaged)
+
+
+@pytest.mark.parametrize("shift", [[], ["all"]])
+def test_a_plan_has_no_program_for_a_damaged_record_and_names_it(tmp_path, cli, shift):
+    file, out = tmp_path / "sweep.toml", tmp_path / "out"
+    grid = f'task = "least-squares"\nmodel = ["zero", "averaging"]\nshift = {json.dumps(shift)}'
+    file.write_text(f"[defaults]\neval_prompts = 8\n[[grid]]\n{grid}\n")
+    first, _ = sweep(file, out=out).records
+    RecordStore(out).path(first.spec).write_text("{")
+    cells, programs = plan_sweep(file, out=out)
+    assert programs == []
+    assert [failure.damaged for failure in cells.failures] == [True]
+    planned = cli("sweep", file, "--out", out, "--dry-run")
+    assert planned.code == 1
+    assert planned.out.startswith("2 runs: 1 have a record, 0 to run")
+    assert "can't be run: " in planned.out
 
 
 def test_a_damaged_record_of_a_named_run_stops_nothing_else(tmp_path):
