@@ -87,10 +87,12 @@ class ModelAbout(About):
 class AboutFile(Config):
     """The whole file: tables `tasks`, `models` and `papers`, by name.
 
-    `arguments` are those of all its tasks and models; a task's own texts come first.
+    `arguments` are those of all its tasks and models, and `metrics` the names in words of what the
+    plugin's metrics measure on any task; a task's own texts come first.
     """
 
     arguments: dict[str, Words] = {}
+    metrics: dict[str, Line] = {}
     tasks: dict[str, TaskAbout] = {}
     models: dict[str, ModelAbout] = {}
     papers: dict[str, Paper] = {}

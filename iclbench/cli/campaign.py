@@ -124,8 +124,10 @@ def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
         for cell in group:
             typer.echo(f"  {cell.board:<{width}}  {cell.model}: {_state(cell)}")
     left = seconds_left(cells)
-    at_once = f"{duration(left / workers)} with {workers} at once"
-    typer.echo(f"left: {duration(left)} of training, or {at_once}; evaluation comes on top")
+    # A cell is one process, whatever the number of workers.
+    least = max(left / workers, max((cell.seconds_left for cell in cells), default=0.0))
+    at_once = f", or at least {duration(least)} with {workers} at once" if workers > 1 else ""
+    typer.echo(f"left: {duration(left)} of training{at_once}; evaluation comes on top")
     return int(any(cell.state == "failed" for cell in cells))
 
 

@@ -6,7 +6,7 @@ A task or model whose plugin is not installed, or says nothing of it, is called 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class Description:
     papers: tuple[tuple[str, Paper], ...] = ()
     #: Of a task: the family that it is shown with, and the metrics' names in words.
     group: str = OTHER
-    metrics: tuple[tuple[str, str], ...] = ()
+    metrics: Mapping[str, str] = field(default_factory=dict)
     #: Of a model: what a layer keeps of a prompt.
     state: str = ""
     #: Of a model: what it is given of a prompt; empty for one that reads tokens.
@@ -47,7 +47,7 @@ class Description:
 
     def metric(self, name: str) -> str:
         """A metric's name in words."""
-        return dict(self.metrics).get(name, name.replace("_", " "))
+        return self.metrics.get(name, name.replace("_", " "))
 
     def axis(self, name: str) -> str:
         """What an axis is called that shows an argument, or what a metric's curve runs along."""
@@ -70,6 +70,8 @@ class Descriptions:
         """
         self._tasks: dict[str, Description] = {}
         self._models: dict[str, Description] = {}
+        #: The names in words of what plugins measure on any task.
+        self._metrics: dict[str, str] = {}
         for plugin in (plugins or host()).plugins:
             try:
                 file = read_about(plugin)
@@ -78,12 +80,14 @@ class Descriptions:
                 file = AboutFile()
             self._tasks |= {d.name: d for d in _described(plugin, "task", file, file.tasks)}
             self._models |= {d.name: d for d in _described(plugin, "model", file, file.models)}
+            self._metrics |= file.metrics
         ordered = dict.fromkeys([*drawn, *sorted(self._models)])
         self._hues = {name: hue for hue, name in enumerate(ordered)}
 
     def task(self, name: str) -> Description:
         """What pages say of a task."""
-        return self._tasks.get(name) or Description(name, name)
+        about = self._tasks.get(name) or Description(name, name)
+        return replace(about, metrics={**self._metrics, **about.metrics})
 
     def model(self, name: str) -> Description:
         """What pages say of a model."""
@@ -127,7 +131,7 @@ def _described(
             about.formula,
             tuple((key, file.papers[key]) for key in about.papers),
             group=about.group if isinstance(about, TaskAbout) else OTHER,
-            metrics=tuple(about.metrics.items()) if isinstance(about, TaskAbout) else (),
+            metrics=about.metrics if isinstance(about, TaskAbout) else {},
             state=about.state if isinstance(about, ModelAbout) else "",
             reads=about.reads if isinstance(about, ModelAbout) else "",
             plugin=plugin.label,

@@ -118,3 +118,11 @@ def test_a_paper_without_a_name_is_refused(authors):
         parse_config(
             Paper, {"title": "t", "authors": authors, "year": 1843, "url": "https://a.b"}, "paper"
         )
+
+
+def test_what_a_plugin_s_metric_measures_has_a_name_on_every_task():
+    descriptions = Descriptions(pytest.fail)
+    for task in ("least-squares", "least-squares-prefixes", "not-installed"):
+        name = descriptions.task(task).metric("alignment_by_steps")
+        assert name == "squared distance from k steps of gradient descent"
+    assert descriptions.task("least-squares").metric("not_described") == "not described"

@@ -14,7 +14,7 @@ from .. import formats
 from ..arguments import argument_pairs
 from ..board import Board
 from ..curves import curve_statistic
-from ..descriptions import Descriptions
+from ..descriptions import Description, Descriptions
 from ..grouping import grouped
 from ..row import Row
 from ..values import single_numbers
@@ -76,7 +76,7 @@ def _group(name: str, members: Sequence[Placed], measured: Measured, about: Desc
         "overview": [],
         "is_whole": len(members) <= MOST_LINES,
         "records": [
-            _record(name, *one, measured, label) | {"maps": maps}
+            _record(name, one, measured, label, about) | {"maps": maps}
             for one, label, maps in zip(members, labels, maps_of_each, strict=True)
         ],
     }
@@ -97,11 +97,13 @@ def _overview(
         statistic = curve_statistic(metric, drawn[0][0].record)
         curves_drawn = [_line(curve, statistic) for _, curve in drawn]
         lines = lines_of([row for row, _ in drawn], curves_drawn, about)
-        yield _curve_plot(metric, drawn[0][1].axis, statistic, lines)
+        task = about.task(drawn[0][0].record.spec.task)
+        yield _curve_plot(metric, drawn[0][1].axis, statistic, lines, task)
 
 
-def _record(name: str, row: Row, _: Board, base: str, measured: Measured, label: str) -> View:
-    record = row.record
+def _record(name: str, placed: Placed, measured: Measured, label: str, about: Descriptions) -> View:
+    row, _, base = placed
+    record, task = row.record, about.task(row.record.spec.task)
     analyses = [one for one in record.analyses.get(name, []) if isinstance(one, dict)]
     return {
         "page": f"{base}/{record.id}.html",
@@ -109,12 +111,16 @@ def _record(name: str, row: Row, _: Board, base: str, measured: Measured, label:
         "figures": [figure(one) for one in _plots(analyses[0])] if analyses else [],
         "seeds": ["value" if s.seed is None else f"seed {s.seed}" for s in record.seeds],
         "numbers": _numbers_by_seed(analyses),
-        "values": (values := _values(name, record, measured)),
+        "values": (values := _values(name, record, measured, task)),
         "has_floor": any(value["floor"] for value in values),
         "curves": [
             figure(
                 _curve_plot(
-                    metric, curve.axis, statistic, [{"name": statistic} | _line(curve, statistic)]
+                    metric,
+                    curve.axis,
+                    statistic,
+                    [{"name": statistic} | _line(curve, statistic)],
+                    task,
                 )
             )
             for metric, curve in _curves(name, record, measured)
@@ -159,10 +165,10 @@ class Measured:
         return self._without[key]
 
 
-def _values(name: str, record: Record, measured: Measured) -> list[View]:
+def _values(name: str, record: Record, measured: Measured, task: Description) -> list[View]:
     return [
         {
-            "metric": formats.in_words(metric),
+            "metric": task.metric(metric),
             "median": _written(record.metrics[metric].median),
             "mean": _written(record.metrics[metric].mean),
             "floor": _written(record.floor[metric].mean) if metric in record.floor else "",
@@ -189,10 +195,12 @@ def _line(curve: Curve, statistic: str) -> Plot:
     return {"x": curve.values, "y": getattr(curve, statistic)}
 
 
-def _curve_plot(metric: str, axis: str, statistic: str, lines: Sequence[Plot]) -> Plot:
-    words = formats.in_words(metric)
+def _curve_plot(
+    metric: str, axis: str, statistic: str, lines: Sequence[Plot], task: Description
+) -> Plot:
+    words = task.metric(metric)
     title, y = capitalized(words), f"{statistic} {words}"
-    return plot(title, formats.in_words(axis), y, lines, log=spans_lines(lines))
+    return plot(title, task.axis(axis), y, lines, log=spans_lines(lines))
 
 
 def _numbers_by_seed(analyses: Sequence[dict[str, Any]]) -> list[View]:

@@ -14,8 +14,8 @@ from ..suite_score import SuiteRow, mean_score
 from .figure import View, figure
 from .plots import Plot, plot
 
-#: A figure is of so many models.
-LEAST_MODELS = 4
+#: A figure is of at least so many models, and its title names at most so many boards.
+LEAST_MODELS, MOST_NAMED = 4, 4
 
 
 def suite_title(entry: SuiteRow, about: Descriptions) -> str:
@@ -30,8 +30,10 @@ def mean_plots(entries: Sequence[SuiteRow], about: Descriptions) -> list[View]:
 
 
 def _plots_of(group: _Group, about: Descriptions) -> list[View]:
-    count = len(group.boards)
-    over = f"{count} boards" if count > 1 else group.boards[0].replace("-", " ")
+    names = [name.replace("-", " ") for name in group.boards]
+    over = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} boards"
+    # A model has another size on each board.
+    largest = " (largest of the boards)" if len(names) > 1 else ""
     sizes: dict[str, Callable[[Record], float | None]] = {
         "parameters": known_parameters,
         "state after a prompt, bytes per layer": lambda record: record.state_bytes,
@@ -49,7 +51,7 @@ def _plots_of(group: _Group, about: Descriptions) -> list[View]:
         if len(lines) >= LEAST_MODELS:
             title = f"Score on {over} against {axis.partition(' ')[0]}, track {group.track}"
             y = "mean score, % from chance to reference"
-            drawn.append(figure(plot(title, axis, y, lines, log=False, log_x=True)))
+            drawn.append(figure(plot(title, axis + largest, y, lines, log=False, log_x=True)))
     return drawn
 
 
