@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from ..api.evaluation import EvaluationContext
-from ..api.names import is_plain_name
 from ..api.prompts import Batch
 from ..api.random import torch_generator
 from ..api.scoring import POWERS
@@ -17,6 +16,7 @@ from ..runs.inspection import expected_shape
 from ..runs.limits import LOST, Limits
 from .floors import check_floor
 from .methods import check_methods
+from .shifts import check_shifts
 
 
 def check_task(task: Task[Any], n: int = 8) -> None:
@@ -44,22 +44,7 @@ def check_task(task: Task[Any], n: int = 8) -> None:
     prefix = all((more[name][:n] == values).all() for name, values in fewer.items())
     expect(prefix, "the first prompts of a larger evaluation set are not the smaller set's")
     check_floor(task)
-    _check_shifts(task)
-
-
-def _check_shifts(task: Task[Any]) -> None:
-    """Each shift has a plain name, prompts and a digest of its own, and finite targets."""
-    digests = {task.evaluation_digest(2, 0)}
-    for name, shift in task.shifts.items():
-        expect(is_plain_name(name), f"the shift {name!r} needs letters, digits and hyphens")
-        expect(bool(shift.summary), f"the shift {name} needs a summary")
-        shifted = task.shifted(name)
-        digest = shifted.evaluation_digest(2, 0)
-        expect(digest not in digests, f"the shift {name} has the digest of other prompts")
-        digests.add(digest)
-        for batch in shifted.evaluation_batches(2, 0, torch.float32):
-            finite = not batch.target.is_floating_point() or bool(batch.target.isfinite().all())
-            expect(finite, f"the shift {name} has targets that are not finite")
+    check_shifts(task)
 
 
 def _check_training(task: Task[Any], n: int, dtype: torch.dtype) -> None:
@@ -135,8 +120,6 @@ def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
         count = n if name == task.primary.metric else min(n, len(values))
         shape = (count, *([len(task.axes[name].values)] if name in task.axes else []))
         expect(tuple(values.shape) == shape, f"metric {name} is not {shape}")
-        within = bool(((values >= 0) & (values <= 1)).all()) or name not in task.fractions
-        expect(within, f"metric {name} is among `fractions` and not between 0 and 1")
 
 
 def _check_exact(task: Task[Any], batch: Batch, dtype: torch.dtype) -> None:

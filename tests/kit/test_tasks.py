@@ -77,6 +77,36 @@ class NamesAShiftInWords(LeastSquares):
         return {"Twice as large": Shift("of x", change=lambda d, _: {**d, "x": 2 * d["x"]})}
 
 
+class ChangesNothing(LeastSquares):
+    @property
+    def shifts(self):
+        return {"larger": Shift("twice x", change=lambda d, _: {**d, "xx": 2 * d["x"]})}
+
+
+class ChangesWhatIsNotThere(LeastSquares):
+    @property
+    def shifts(self):
+        return {"larger": Shift("twice x", change=lambda d, _: {**d, "x": 2 * d["inputs"]})}
+
+
+class Relabels(LeastSquares):
+    """The shift adds a draw that `arrange` knows."""
+
+    @property
+    def shifts(self):
+        return {"larger": Shift("twice x", change=lambda d, _: {**d, "factor": 2 * d["w"][:, :1]})}
+
+    def arrange(self, draws):
+        draws = dict(draws)
+        return super().arrange({"x": draws["x"] * draws.get("factor", 1.0), "w": draws["w"]})
+
+
+class ReturnsNoDraws(LeastSquares):
+    @property
+    def shifts(self):
+        return {"larger": Shift("twice x", change=lambda d, _: d.update(x=2 * d["x"]))}
+
+
 @pytest.mark.parametrize(
     ("task", "reason"),
     [
@@ -91,11 +121,18 @@ class NamesAShiftInWords(LeastSquares):
         (Undescribed, "must say what the floor is"),
         (Helpless, "finite values"),
         (NamesAShiftInWords, "the shift 'Twice as large' needs letters"),
+        (ChangesNothing, "the change of shift larger: unknown draw 'xx'; did you mean 'x'"),
+        (ChangesWhatIsNotThere, "the shift larger: KeyError: 'inputs'"),
+        (ReturnsNoDraws, "the change of shift larger returns NoneType, not the draws"),
     ],
 )
 def test_a_task_that_breaks_its_promise_is_caught(task, reason):
     with pytest.raises(ConformanceError, match=reason):
         check_task(task(FixedConfig()))
+
+
+def test_a_shift_may_add_a_draw_that_arrange_reads():
+    check_task(Relabels(FixedConfig()))
 
 
 def test_a_quantity_that_is_drawn_twice_is_caught():
