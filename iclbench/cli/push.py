@@ -101,6 +101,11 @@ def _upload(
     """Show the commit, ask, and make it."""
     hub.require_login()
     state = hub.state(package.kind, name)
+    if private and state is not None and not state.private:
+        raise UsageError(
+            f"{name} exists and is public, and --private makes only new repositories private: "
+            "change its visibility on the hub, or leave --private out"
+        )
     deleted = _outdated(package, state)
     prefix = "datasets/" if package.kind == "dataset" else ""
     seen = state.private if state else private

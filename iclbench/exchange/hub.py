@@ -90,9 +90,10 @@ class Hub:
     def push(
         self, package: Package, name: str, *, private: bool, deleted: list[str], parent: str | None
     ) -> str:
-        """Make the repository if it is missing, and one commit; returns the commit's address.
+        """Make one commit; returns its address.
 
-        `parent` is the commit that the repository must still be at. Raises RunError where the hub
+        `parent` is the commit that the repository must still be at; None makes the repository. One
+        that somebody has made since is refused, as it may be public. Raises RunError where the hub
         refuses, and UsageError for a file that holds the token.
         """
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
@@ -104,7 +105,8 @@ class Hub:
             given = content if isinstance(content, bytes) else str(content)
             operations.append(CommitOperationAdd(path, given))
         with self._errors(f"{name} can't be written"):
-            self._api.create_repo(name, repo_type=package.kind, private=private, exist_ok=True)
+            if parent is None:
+                self._api.create_repo(name, repo_type=package.kind, private=private)
             commit = self._api.create_commit(
                 name,
                 operations,

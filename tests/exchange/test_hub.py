@@ -11,8 +11,10 @@ import yaml
 from fake_hub import TOKEN, Repository
 from safetensors.torch import load
 
-from iclbench import UsageError
+from iclbench import RunError, UsageError
+from iclbench.exchange.hub import Hub as HubClient
 from iclbench.exchange.hub import _contains, repository
+from iclbench.exchange.packing import pack
 
 # The hub's client uses a parameter that its HTTP library is about to rename.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -118,6 +120,22 @@ def test_a_terminal_is_asked(cli, hub, trained, monkeypatch, answer, code):
     assert "Upload this?" in outcome.err
     assert (("model", "ann/tiny") in hub.repositories) == (code == 0)
     assert bool(hub.writes) == (code == 0)
+
+
+def test_private_is_refused_for_a_public_repository(cli, hub, trained):
+    hub.repositories["model", "ann/tiny"] = Repository()
+    outcome = cli("push", trained, "--to", "ann/tiny", "--private", "--yes")
+    assert (outcome.code, hub.writes) == (2, [])
+    assert "ann/tiny exists and is public" in outcome.err
+    hub.repositories["model", "ann/tiny"].private = True
+    assert cli("push", trained, "--to", "ann/tiny", "--private", "--yes").code == 0
+
+
+def test_a_repository_that_was_made_since_it_was_asked_for_gets_nothing(hub, trained):
+    made = hub.repositories["model", "ann/tiny"] = Repository()
+    with pytest.raises(RunError, match="409 Conflict"):
+        HubClient().push(pack(trained, print), "ann/tiny", private=True, deleted=[], parent=None)
+    assert made.files == {}
 
 
 # The token
