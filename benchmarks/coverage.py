@@ -1,15 +1,17 @@
 """How often intervals cover the truth and equal rows are called equal, by simulation.
 
-    python -m benchmarks.coverage [--quick] [--json FILE] [--show FILE]
+    python -m benchmarks.coverage [--quick] [--json FILE] [--add] [--show FILE]
 
-It prints two tables, for `docs/statistics.md`: intervals of a mean, and the ranks of boards. With
-4,000 simulations a share of 95% is known to within 0.7%. `--show` prints the tables of a file.
+It prints three tables, for `docs/statistics.md`: intervals of a mean, the ranks of boards and those
+of suites. With 4,000 simulations a share of 95% is known to within 0.7%. `--add` keeps what the
+file has and simulates what it lacks; each row has random numbers of its own. `--show` prints the
+tables of a file.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +22,13 @@ from iclbench.api.random import philox
 from iclbench.leaderboards.ranking import ranks
 from iclbench.runs.intervals import mean_interval
 
-from . import argument_parser
-from .coverage_scenarios import (
-    BOARD_PROMPTS,
-    BOARD_ROWS,
-    PROMPTS,
-    BoardScenario,
-    Scenario,
-    board_scenarios,
-    scenarios,
-)
+from . import argument_parser, coverage_boards, coverage_suites
+from .coverage_boards import BoardScenario, board_scenarios
+from .coverage_scenarios import PROMPTS, Scenario, scenarios
+from .coverage_suites import SuiteScenario, has_false_order, suite_scenarios
 
-SIMULATIONS, BOARDS, QUICK = 4000, 1000, 100
+#: Simulations of each kind of interval, board and suite; of all, in a quick run.
+COUNTS, QUICK = (4000, 1000, 1000), 100
 #: Simulations that are drawn at once, which bounds the memory.
 BLOCK = 100
 
@@ -64,13 +61,13 @@ def simulate_boards(scenario: BoardScenario, seeds: int, boards: int) -> dict[st
     """The share of boards without a false difference, and of the true differences that are seen."""
     random = philox("coverage", scenario.name, seeds)
     clean, seen = [], []
-    half = BOARD_ROWS // 2
+    half = coverage_boards.ROWS // 2
     for _ in range(boards):
         values = scenario.draw(random, seeds)
         if scenario.gain:
             values[:half] += scenario.gain
         rows = len(values)
-        board = ranks(list(values), "higher")
+        board = ranks(list(values), scenario.better)
         # A row is at most beaten by the other half, and beats at most the other half.
         groups = (board[:half], board[half:]) if scenario.gain else (board,)
         first = (1, 1 + half)
@@ -91,16 +88,31 @@ def simulate_boards(scenario: BoardScenario, seeds: int, boards: int) -> dict[st
     }
 
 
+def simulate_suites(scenario: SuiteScenario, seeds: int, suites: int) -> dict[str, Any]:
+    """The share of suites on which no equal models are called different."""
+    random = philox("coverage", scenario.name, seeds)
+    false = [has_false_order(scenario, random, seeds) for _ in range(suites)]
+    return {
+        "suite": scenario.name,
+        "seeds": seeds,
+        "simulations": suites,
+        "no false difference": 1.0 - float(np.mean(false)),
+    }
+
+
 def tables(content: dict[str, Any]) -> str:
-    """Both tables as Markdown, one column for each number of seeds."""
-    intervals, boards = content["intervals"], content["boards"]
+    """The tables as Markdown, one column for each number of seeds."""
+    intervals, boards, suites = (content[kind] for kind in ("intervals", "boards", "suites"))
     return "\n\n".join(
         [
             f"Intervals of {PROMPTS} prompts, {intervals[0]['simulations']:,} of each kind:",
             _table(intervals, "values", _interval_cell),
-            f"Boards of {BOARD_ROWS} rows, or as many as named, on {BOARD_PROMPTS} prompts, "
-            f"{boards[0]['simulations']:,} of each kind:",
+            f"Boards of {coverage_boards.ROWS} rows, or as many as named, on "
+            f"{coverage_boards.PROMPTS} prompts, {boards[0]['simulations']:,} of each kind:",
             _table(boards, "board", _board_cell),
+            f"Suites of {coverage_suites.MODELS} models, on {coverage_suites.PROMPTS} prompts a "
+            f"board, {suites[0]['simulations']:,} of each kind:",
+            _table(suites, "suite", lambda row: f"{row['no false difference']:.1%}"),
         ]
     )
 
@@ -140,28 +152,49 @@ def main() -> None:
     parser = argument_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="few simulations")
     parser.add_argument("--json", type=Path, help="write the shares into this file")
+    parser.add_argument("--add", action="store_true", help="keep what the file of --json has")
     parser.add_argument("--show", type=Path, help="print the tables of this file")
     arguments = parser.parse_args()
     if arguments.show:
         print(tables(json.loads(arguments.show.read_text("utf-8"))))
         return
-    simulations, boards = (QUICK, QUICK // 5) if arguments.quick else (SIMULATIONS, BOARDS)
+    known = json.loads(arguments.json.read_text("utf-8")) if arguments.add else {}
     content = {
-        "intervals": [
-            cover(scenario, seeds, simulations)
-            for scenario in scenarios()
-            for seeds in (1, 3, 5, 10)
-            if seeds > 1 or "diverge" not in scenario.name
-        ],
-        "boards": [
-            simulate_boards(scenario, seeds, boards)
-            for scenario in board_scenarios()
-            for seeds in (2, 3, 5, 10)
-        ],
+        kind: [_known(known.get(kind, ()), row) or simulate(*row) for row in rows]
+        for kind, (simulate, rows) in _plan(quick=arguments.quick).items()
     }
     print(tables(content))
     if arguments.json:
         arguments.json.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+
+
+def _plan(*, quick: bool) -> dict[str, tuple[Callable[..., dict[str, Any]], list[Any]]]:
+    """What is simulated: for each table the function, and its arguments for each row."""
+    intervals, boards, suites = (QUICK, QUICK // 5, QUICK // 5) if quick else COUNTS
+    by_seeds = [
+        (scenario, seeds, intervals)
+        for scenario in scenarios()
+        for seeds in (1, 2, 3, 5, 10)
+        if seeds > 1 or "diverge" not in scenario.name
+    ]
+    several = (2, 3, 5, 10)
+    return {
+        "intervals": (cover, by_seeds),
+        "boards": (simulate_boards, [(b, s, boards) for b in board_scenarios() for s in several]),
+        "suites": (simulate_suites, [(x, s, suites) for x in suite_scenarios() for s in several]),
+    }
+
+
+def _known(rows: Sequence[dict[str, Any]], planned: tuple[Any, int, int]) -> dict[str, Any] | None:
+    """The row of this scenario with as many seeds and simulations, if a file has it."""
+    scenario, seeds, simulations = planned
+    same = (
+        row
+        for row in rows
+        if scenario.name in row.values()
+        and (row["seeds"], row["simulations"]) == (seeds, simulations)
+    )
+    return next(same, None)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Values whose mean is known, and boards whose differences are known, for `coverage.py`."""
+"""Values whose mean is known, for `coverage.py`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from iclbench.leaderboards.ranking import ranked_values
 from iclbench.runs.intervals import Quantity
 
 PROMPTS = 512
-BOARD_PROMPTS, BOARD_ROWS = 256, 20
 #: Digits of a prediction that is lost, at 10³ times the root mean square of the targets.
 LOST = -3.0
 
@@ -56,10 +54,10 @@ def normal_digits(sizes: tuple[float, float, float]) -> Draw:
     return draw
 
 
-def log_normal(sigma: float, of_seeds: float = 0.1) -> Draw:
-    """Errors whose natural logarithm has deviation σ, with this share of its variance by seeds."""
-    others = sigma * ((1 - of_seeds) / 2) ** 0.5
-    sizes = (sigma * of_seeds**0.5, others, others)
+def log_normal(sigma: float, of_seeds: float = 0.1, of_prompts: float = 0.45) -> Draw:
+    """Errors whose natural logarithm has deviation σ, with these shares of its variance."""
+    shares = of_seeds, of_prompts, 1 - of_seeds - of_prompts
+    sizes = (sigma * shares[0] ** 0.5, sigma * shares[1] ** 0.5, sigma * shares[2] ** 0.5)
 
     def draw(random: np.random.Generator, seeds: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         values, by_seed = effects(random, seeds, count, sizes)
@@ -154,7 +152,12 @@ def scenarios() -> list[Scenario]:
         Scenario("digits, prompts differ most", "digits", normal_digits((0.01, 1.0, 0.1))),
         Scenario("digits, 1% of prompts lost", "digits", lost_prompts(digits, LOST)),
         *(Scenario(f"errors, log-normal σ = {s}", "error", log_normal(s)) for s in (1, 2, 3)),
-        Scenario("errors, log-normal σ = 1, seeds differ most", "error", log_normal(1.0, 0.6)),
+        Scenario("errors, log-normal σ = 1, seeds differ most", "error", log_normal(1.0, 0.6, 0.2)),
+        *(
+            Scenario(f"errors, log-normal σ = {s}, prompts differ most", "error", draw)
+            for s in (1, 2)
+            for draw in [log_normal(s, of_seeds=0.02, of_prompts=0.9)]
+        ),
         Scenario("errors, power law of exponent 2", "error", power_law(2.0)),
         Scenario("errors, power law of exponent 1.3", "error", power_law(1.3)),
         Scenario("errors, 1% of prompts lost", "error", lost_prompts(errors, lost)),
@@ -176,121 +179,4 @@ def scenarios() -> list[Scenario]:
             Scenario(f"fraction {ndtr(z):.3g}", "fraction", fraction(z))
             for z in (-3.0, -1.3, 0.0, 2.3, 3.0)
         ),
-    ]
-
-
-@dataclass(frozen=True)
-class BoardScenario:
-    """Boards of 20 rows or fewer: `draw(random, seeds)` gives (rows, seeds, prompts) values.
-
-    The first half of the rows is `gain` better in truth; all rows are alike where it is 0.
-    """
-
-    name: str
-    draw: Callable[[np.random.Generator, int], np.ndarray]
-    gain: float = 0.0
-
-
-def copies(sizes: tuple[float, float, float]) -> Callable[[np.random.Generator, int], np.ndarray]:
-    """Rows of one model, each with its seeds, on the same prompts."""
-
-    def draw(random: np.random.Generator, seeds: int) -> np.ndarray:
-        rows = (BOARD_ROWS, seeds)
-        values = sizes[0] * random.standard_normal((*rows, 1))
-        values = values + sizes[1] * random.standard_normal(BOARD_PROMPTS)
-        return np.asarray(
-            values + sizes[2] * random.standard_normal((*rows, BOARD_PROMPTS), dtype=np.float32)
-        )
-
-    return draw
-
-
-def models(
-    of_seeds: float, spread: float = 0.0
-) -> Callable[[np.random.Generator, int], np.ndarray]:
-    """Rows of models that find other prompts hard, equally often.
-
-    The deviations of their seeds have a median and, in natural logarithms, a spread over rows.
-    """
-    alike = copies((1.0, 0.0, 0.0))
-    others = copies((0.0, 1.0, 0.5))
-
-    def draw(random: np.random.Generator, seeds: int) -> np.ndarray:
-        by_row = of_seeds * np.exp(spread * random.standard_normal((BOARD_ROWS, 1, 1)))
-        of_models = random.standard_normal((BOARD_ROWS, 1, BOARD_PROMPTS))
-        return by_row * alike(random, seeds) + of_models + others(random, seeds)
-
-    return draw
-
-
-def identical(random: np.random.Generator, seeds: int) -> np.ndarray:
-    """The same row again and again."""
-    return np.repeat(copies((0.3, 1.0, 0.5))(random, seeds)[:1], BOARD_ROWS, axis=0)
-
-
-def few_of_two_kinds(random: np.random.Generator, seeds: int) -> np.ndarray:
-    """Rows whose seeds agree, and a quarter of rows whose seeds are of two kinds; equal means."""
-    values = copies((0.05, 1.0, 0.5))(random, seeds)
-    few = values[: BOARD_ROWS // 4]
-    few += (random.random((len(few), seeds, 1)) < 0.5) - 0.5
-    return values
-
-
-def board_scenarios() -> list[BoardScenario]:
-    """All the kinds of boards that are simulated."""
-    normal = copies((0.3, 1.0, 0.5))
-    heavy = copies((3 * 0.1**0.5, 3 * 0.45**0.5, 3 * 0.45**0.5))
-
-    def near_floor(random: np.random.Generator, seeds: int) -> np.ndarray:
-        # Rows within a digit of the attainable differ by up to 0.8 digits, which is rounding.
-        attainable = 7 + random.standard_normal(BOARD_PROMPTS)
-        behind = random.random((BOARD_ROWS, 1, 1)) * 0.8
-        values = attainable - behind - 0.2 * random.random((BOARD_ROWS, seeds, BOARD_PROMPTS))
-        return ranked_values(values.reshape(-1, BOARD_PROMPTS), attainable).reshape(values.shape)
-
-    def diverging(random: np.random.Generator, seeds: int) -> np.ndarray:
-        lost = random.random((BOARD_ROWS, seeds, 1)) < 0.2
-        return np.where(lost, LOST - 3, normal(random, seeds))
-
-    def two_kinds(
-        gain: float, rate: float, rows: int, within: float = 0.1
-    ) -> Callable[[np.random.Generator, int], np.ndarray]:
-        alike = copies((within, 1.0, 0.5))
-
-        def draw(random: np.random.Generator, seeds: int) -> np.ndarray:
-            values = alike(random, seeds) + gain * (random.random((BOARD_ROWS, seeds, 1)) < rate)
-            return np.asarray(values[:rows])
-
-        return draw
-
-    return [
-        BoardScenario("copies: digits, normal", normal),
-        BoardScenario("copies: digits, seeds differ most", copies((1.0, 0.3, 0.3))),
-        *(BoardScenario(f"models: digits, seeds differ by {x}", models(x)) for x in (0.05, 0.2)),
-        BoardScenario("models: digits, seeds of some rows differ most", models(0.2, 1.0)),
-        BoardScenario("copies: mean error, log-normal σ = 3", lambda *a: np.exp(heavy(*a))),
-        BoardScenario("copies: digits, 20% of seeds diverge", diverging),
-        *(
-            BoardScenario(
-                f"copies: digits, {name}" + (f", {rows} rows" if rows < BOARD_ROWS else ""),
-                two_kinds(gain, rate, rows),
-            )
-            for name, gain, rate in TWO_KINDS
-            for rows in (BOARD_ROWS, BOARD_ROWS // 4)
-        ),
-        *(
-            BoardScenario(
-                f"copies: digits, half of the seeds 2 digits better, alike otherwise, {rows} rows",
-                two_kinds(2.0, 0.5, rows, within=0.03),
-            )
-            for rows in (3, 5)
-        ),
-        BoardScenario(
-            "models: digits, half of the seeds of a quarter of the rows 1 digit better",
-            few_of_two_kinds,
-        ),
-        BoardScenario("identical rows", identical),
-        BoardScenario("within a digit of the attainable", near_floor),
-        BoardScenario("half of the rows 1 digit better", copies((0.1, 1.0, 0.5)), 1.0),
-        BoardScenario("half of the rows 3 digits better", copies((0.3, 1.0, 0.5)), 3.0),
     ]

@@ -8,9 +8,11 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import coverage, coverage_scenarios
-from benchmarks.coverage import cover, simulate_boards
-from benchmarks.coverage_scenarios import board_scenarios, scenarios
+from benchmarks import coverage, coverage_boards, coverage_scenarios, coverage_suites
+from benchmarks.coverage import cover, simulate_boards, simulate_suites
+from benchmarks.coverage_boards import board_scenarios
+from benchmarks.coverage_scenarios import scenarios
+from benchmarks.coverage_suites import suite_scenarios
 from iclbench.api.random import philox
 
 BY_NAME = {scenario.name: scenario for scenario in scenarios()}
@@ -55,13 +57,34 @@ def test_a_false_difference_is_counted(monkeypatch):
 def test_the_tables_are_written_and_shown_again(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(coverage, "QUICK", 5)
     monkeypatch.setattr(coverage_scenarios, "PROMPTS", 16)
-    monkeypatch.setattr(coverage_scenarios, "BOARD_PROMPTS", 8)
+    monkeypatch.setattr(coverage_boards, "PROMPTS", 8)
+    monkeypatch.setattr(coverage_suites, "PROMPTS", 8)
     file = tmp_path / "coverage.json"
     monkeypatch.setattr(sys, "argv", ["coverage", "--quick", "--json", str(file)])
     coverage.main()
     printed = capsys.readouterr().out
-    assert {"intervals", "boards"} == set(json.loads(file.read_text()))
+    content = json.loads(file.read_text())
+    assert {"intervals", "boards", "suites"} == set(content)
+    # What the file has stays, and what it lacks is simulated again.
+    content["intervals"][0]["intervals cover"] = 0.123
+    del content["boards"][0]
+    file.write_text(json.dumps(content))
+    monkeypatch.setattr(sys, "argv", ["coverage", "--quick", "--add", "--json", str(file)])
+    coverage.main()
+    printed_again = capsys.readouterr().out
+    assert "12.3%" in printed_again
+    assert printed_again.partition("Boards")[2] == printed.partition("Boards")[2]
+    printed = printed_again
     monkeypatch.setattr(sys, "argv", ["coverage", "--show", str(file)])
     coverage.main()
     assert capsys.readouterr().out == printed
     assert "| fraction 0.5" in printed
+
+
+def test_equal_models_of_a_suite_are_seldom_ordered_and_intervals_that_are_too_short_are_seen(
+    monkeypatch,
+):
+    scenario = suite_scenarios()[-1]
+    assert simulate_suites(scenario, 3, 10)["no false difference"] > 0.7
+    monkeypatch.setattr("iclbench.leaderboards.suite_score.SIGNIFICANCE", 1.9)
+    assert simulate_suites(scenario, 3, 3)["no false difference"] == 0

@@ -10,12 +10,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from scipy.special import ndtri
+
 from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite
 from .board_names import differing_arguments
 from .grouping import grouped
-from .ranking import Rank
+from .ranking import SIGNIFICANCE, Rank
 from .representative import is_one_training, starts_from_given, weakness
 from .row import OPEN, track_name
 from .scale import Scale, Score, suite_scale
@@ -50,7 +52,7 @@ class SuiteRow:
 
     @property
     def tuned(self) -> str:
-        """Whether the arguments were tuned: yes, no, or on how many boards; empty if untrained."""
+        """`tuned`, `untuned`, or `tuned on` so many boards; empty if untrained."""
         if self.origin != "trained":
             return ""
         count = sum(map(is_tuned, self.records.values()))
@@ -183,7 +185,11 @@ def _compared(entries: Iterable[SuiteRow]) -> list[SuiteRow]:
         boards = max(kinds, key=lambda kind: (len(kind) * len(having[kind]), sorted(kind)))
         same = [_over(boards, entry) for entry in having[boards]]
         ranked = [e for e in same if e.track != OPEN and not e.has_one_seed]
-        done += [replace(e, rank=_rank(e, ranked)) if e in ranked else e for e in same]
+        means = [e.mean for e in ranked]
+        done += [
+            replace(e, rank=suite_rank(e.mean, means)) if len(ranked) > 1 and e in ranked else e
+            for e in same
+        ]
         done += [entry for entry in members if not boards <= set(entry.counted)]
     return done
 
@@ -201,21 +207,27 @@ def _over(boards: frozenset[str], entry: SuiteRow) -> SuiteRow:
     return replace(entry, mean=mean, counted=counted, is_compared=True)
 
 
-def _rank(entry: SuiteRow, among: Sequence[SuiteRow]) -> Rank | None:
-    """From one more than the intervals above the entry's to how many are not below it."""
-    if len(among) < 2:
-        return None
-    (low, high), *others = [_ends(entry), *(_ends(other) for other in among)]
+def suite_rank(mean: Score | None, among: Sequence[Score | None]) -> Rank:
+    """From one more than the intervals above the mean's to how many are not below it.
+
+    The intervals hold for all of `among` at once: each is as much longer as that of a normal value
+    is at the level of Bonferroni. `benchmarks/coverage_suites.py` simulates how often equal models
+    are ordered then.
+    """
+    longer = ndtri(1 - SIGNIFICANCE / 2 / len(among)) / ndtri(1 - SIGNIFICANCE / 2)
+    (low, high), *others = [_ends(one, longer) for one in (mean, *among)]
     above = sum(other_low > high for other_low, _ in others)
     return Rank(above + 1, sum(other_high >= low for _, other_high in others))
 
 
-def _ends(entry: SuiteRow) -> tuple[float, float]:
-    """The interval of the mean; without one, it may lie anywhere."""
-    mean = entry.mean
+def _ends(mean: Score | None, longer: float) -> tuple[float, float]:
+    """The bounds of a mean at so many times their distance; without any, it may lie anywhere."""
     if mean is None or mean.low is None or mean.high is None:
         return -math.inf, math.inf
-    return mean.low, mean.high
+    return (
+        mean.value - longer * (mean.value - mean.low),
+        mean.value + longer * (mean.high - mean.value),
+    )
 
 
 def _with_arguments(entries: Sequence[SuiteRow]) -> list[SuiteRow]:
