@@ -92,6 +92,33 @@ def test_a_model_s_page_begins_with_its_place_on_the_main_board_of_each_task(boa
     assert view["is_trained"]
 
 
+def in_float64(board):
+    rows = []
+    for row in board.rows:
+        spec = row.record.spec.model_copy(update={"dtype": "float64"})
+        rows.append(replace(row, record=row.record.model_copy(update={"spec": spec})))
+    return replace(board, rows=tuple(rows))
+
+
+def without(board, name):
+    return replace(board, rows=tuple(r for r in board.rows if r.record.spec.model != name))
+
+
+def test_the_main_board_is_that_of_all_models(board, about):
+    name = "baseconv"
+    # Most rows of the main set are in a dtype in which this model has none.
+    double = without(in_float64(board), name)
+    single = evaluated(board, prompts=64)
+    other = evaluated(board, prompts=2048, digest="other")
+    other = replace(other, rows=other.rows * 2)
+    assert len(single.rows) < len(other.rows) < len(single.rows) + len(double.rows)
+    main = model(name, [other, single, double], about)["standing"]
+    assert {view["setting"].split(", ")[-2] for view in main} == {"64\u00a0prompts"}
+    # Without a row there, it is shown where it has one.
+    elsewhere = model(name, [other, double], about)["standing"]
+    assert {view["setting"].split(", ")[-2] for view in elsewhere} == {"2,048\u00a0prompts"}
+
+
 def test_the_command_is_of_the_board_with_most_rows(board, about):
     view = model("baseconv", [board], about)
     titles = [title for title, _ in view["commands"]]

@@ -132,8 +132,8 @@ class Site:
         self._home()
         for name, boards in self.tasks.items():
             self._task(name, boards)
-        for name, boards in model.by_model(self.boards).items():
-            view = model.model(name, boards, self.content.about)
+        for name in model.by_model(self.boards):
+            view = model.model(name, self.boards, self.content.about)
             self._page("model.html", f"models/{name}.html", model=view)
         for board in self.boards:
             for row in board.rows:

@@ -46,9 +46,10 @@ def by_model(boards: Iterable[Board]) -> dict[str, list[Board]]:
     return dict(sorted(models.items()))
 
 
-def model(name: str, boards: Sequence[Board], about: Descriptions) -> View:
-    """The whole page of a model."""
+def model(name: str, everything: Sequence[Board], about: Descriptions) -> View:
+    """The whole page of a model; `everything` are the boards of the site."""
     described = about.model(name)
+    boards = [board for board in everything if _rows(board, name)]
     results = []
     for board, setting in zip(boards, _settings(boards, about), strict=True):
         scale = board_scale(board)
@@ -58,7 +59,7 @@ def model(name: str, boards: Sequence[Board], about: Descriptions) -> View:
     return {
         "about": described,
         "is_trained": any(result.row.is_trained for result in results),
-        "standing": list(_standing(name, boards, about)),
+        "standing": list(_standing(name, everything, about)),
         "formula": mathml(described.formula),
         "measured_state": _measured_state([result.row for result in results]),
         "results": [_result(result, about) for result in results],
@@ -72,10 +73,22 @@ def _rows(board: Board, name: str) -> list[Row]:
     return [row for row in board.rows if row.record.spec.model == name]
 
 
-def _standing(name: str, boards: Sequence[Board], about: Descriptions) -> Iterator[View]:
+def _standing_boards(name: str, everything: Sequence[Board]) -> list[Board]:
+    """The main boards of the model's tasks; of a task without it there, the first that has it."""
+    with_model = [board for board in everything if _rows(board, name)]
+    mains = [board for board in settings.main_boards(everything) if _rows(board, name)]
+    tasks = {board.task for board in mains}
+    return mains + settings.main_boards(b for b in with_model if b.task not in tasks)
+
+
+def _standing(name: str, everything: Sequence[Board], about: Descriptions) -> Iterator[View]:
     """The model's best row in each track of its tasks' main boards, and the best row there."""
-    mains = settings.main_boards(boards)
-    for board in sorted(mains, key=lambda one: (not one.has_tracks, about.task(one.task).title)):
+    shown = _standing_boards(name, everything)
+    # Told apart from all boards of the task, so that two models' pages name a board alike.
+    tasks = {board.task for board in shown}
+    of_tasks = [board for board in everything if board.task in tasks]
+    names = dict(zip(map(id, of_tasks), _settings(of_tasks, about), strict=True))
+    for board in sorted(shown, key=lambda one: (not one.has_tracks, about.task(one.task).title)):
         task, scale = about.task(board.task), board_scale(board)
         groups = grouped(representing(_rows(board, name)), lambda row: (row.origin, row.track))
         for members in groups.values():
@@ -86,7 +99,7 @@ def _standing(name: str, boards: Sequence[Board], about: Descriptions) -> Iterat
                 "id": row.record.id,
                 "task": board.task,
                 "title": task.title,
-                "setting": ", ".join([setting_in_words(board, task), board.dtype]),
+                "setting": ", ".join(filter(None, [names[id(board)], board.dtype])),
                 "origin": row.origin,
                 "track": row.track_name,
                 "rank": rank_of_how_many(row, board),
