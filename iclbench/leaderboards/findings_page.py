@@ -28,10 +28,7 @@ def findings_page(judgements: Sequence[Judgement], about: Descriptions) -> str:
         bullets(
             filter(
                 None,
-                [
-                    _counted(shorter, "test", " of the same claims with less training"),
-                    _counted(questions, "own question"),
-                ],
+                [words.shorter_runs_sentence(judgements), _own_questions(questions)],
             )
         ),
         "The criteria are in [findings.toml](findings.toml), each with the day on which it was "
@@ -81,11 +78,11 @@ def _crossed(claims: Sequence[Judgement]) -> list[str]:
     return [text, tabulate(table, headers="keys", tablefmt="github")]
 
 
-def _counted(judgements: Sequence[Judgement], noun: str, more: str = "") -> str:
+def _own_questions(questions: Sequence[Judgement]) -> str:
     """How many there are, and their verdicts, as a sentence; empty for none."""
-    if not judgements:
+    if not questions:
         return ""
-    return f"{counted(len(judgements), noun)}{more}, {words.summary(judgements)}."
+    return f"{counted(len(questions), 'own question')}, {words.summary(questions)}."
 
 
 def _table(judgements: Sequence[Judgement], first: int, about: Descriptions) -> str:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from ..api.budget import Budget
 from ..api.record import Record
+from ..console import counted
 from . import formats
 from .descriptions import Descriptions
 from .findings import Finding, Judgement, Verdict
@@ -188,6 +189,15 @@ def _is_apart(finding: Finding) -> bool:
 def shorter_runs(judgements: Iterable[Judgement]) -> list[Judgement]:
     """The judgements on claims that another finding tests with more training."""
     return [one for one in judgements if one.finding.shorter_run and not one.finding.own_question]
+
+
+def shorter_runs_sentence(judgements: Iterable[Judgement]) -> str:
+    """How many tests of claims had less training, and their verdicts; empty without any."""
+    shorter = shorter_runs(judgements)
+    if not shorter:
+        return ""
+    tests = counted(len(shorter), "test")
+    return f"{tests} of the same claims with less training, {summary(shorter)}."
 
 
 def own_questions(judgements: Iterable[Judgement]) -> list[Judgement]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from jinja2 import Environment, PackageLoader
 from test_verdict_words import finding
 
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.findings import Judgement
 from iclbench.leaderboards.findings_page import findings_page
+from iclbench.leaderboards.site.finding_view import finding_view, in_order, summary
 
 ABOUT = Descriptions(pytest.fail)
 
@@ -55,3 +57,19 @@ def test_the_page_tells_flaws_and_changed_criteria():
     assert "**reproduced§**" in page
     assert "1 of them by a criterion written before the run: 1 not shown." in page
     assert re.search(r"^\| changed after the verdict +\| +1 \| +0 \| +1 \|$", page, re.M)
+
+
+def test_the_site_counts_and_lists_shorter_runs_apart():
+    claim, shorter = finding(), finding(shorter_run=True, after_run=True)
+    judged = [Judgement(shorter, "contradicted", -0.14), Judgement(claim, "reproduced", 1.0),
+              Judgement(claim, "not run")]  # fmt: skip
+    assert in_order(judged) == [judged[1], judged[0], judged[2]]
+    assert summary(judged)["claims"] == "2 claims of papers"
+    sentence = "1 test of the same claims with less training, by a criterion written after the run"
+    assert summary(judged)["shorter"] == f"{sentence}: 1 contradicted."
+    assert summary(judged[1:])["shorter"] == ""
+    templates = Environment(loader=PackageLoader("iclbench.leaderboards.site"))
+    templates.filters["code"] = str
+    chips = templates.get_template("study_parts.html").module.chips
+    texts = [str(chips([finding_view(one, ABOUT)])) for one in judged]
+    assert ["less training" in text for text in texts] == [True, False, False]

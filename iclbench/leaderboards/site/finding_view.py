@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...console import counted
 from .. import verdict_words as words
@@ -29,6 +29,14 @@ def finding_view(judgement: Judgement, about: Descriptions) -> View:
     }
 
 
+def in_order(judgements: Iterable[Judgement]) -> list[Judgement]:
+    """The judgements as pages list them: claims with the longest training, then the others.
+
+    Those that still wait for their run come last.
+    """
+    return sorted(judgements, key=lambda one: (one.verdict == "not run", one.finding.shorter_run))
+
+
 def key_of(verdict: str) -> str:
     """A verdict as a class of the style sheet."""
     return verdict.replace(" ", "-")
@@ -47,6 +55,7 @@ def summary(judgements: Sequence[Judgement]) -> View:
         "short": words.foretold(judged),
         "verdicts": [(key_of(verdict), verdict, words.VERDICTS[verdict]) for verdict in verdicts],
         "lines": lines,
+        "shorter": words.shorter_runs_sentence(judgements),
         "own": len(questions),
         "own_text": words.summary(questions),
         "own_legend": words.OWN_LEGEND,

@@ -24,7 +24,7 @@ from ..studies import Study, caption, studies
 from ..study_notes import StudyNotes, read_notes
 from ..verdict_words import when
 from .figure import View
-from .finding_view import finding_view, summary
+from .finding_view import finding_view, in_order, summary
 from .minus import with_minus
 from .study_figure import published_view, shown_values, study_views
 from .study_matrix import study_matrix
@@ -68,8 +68,7 @@ def shown_studies(
         return []
     by_folder = {study.name.replace("/", "-"): study for study in studies(host())}
     notes = read_notes(folder)
-    # Findings that still wait for their run come last.
-    judged = sorted(judged, key=lambda judgement: judgement.verdict == "not run")
+    judged = in_order(judged)
     result = []
     for path in sorted(parent.iterdir()):
         boards = sound_boards(RecordStore(path), refused, whole=True) if path.is_dir() else []

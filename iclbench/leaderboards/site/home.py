@@ -15,7 +15,7 @@ from ..representative import is_one_training
 from ..row import Row
 from . import dotplot, settings, svg
 from .figure import View
-from .finding_view import finding_view
+from .finding_view import finding_view, in_order
 from .panel_words import panel_sentence
 from .plots import Plot, has_point, plot
 
@@ -174,9 +174,8 @@ def findings(judgements: Sequence[Judgement], about: Descriptions) -> list[View]
 
 
 def by_study(judgements: Iterable[Judgement], about: Descriptions) -> dict[str, list[View]]:
-    """The findings of each study in their order; those that still wait for their run come last."""
-    ordered = sorted(judgements, key=lambda judgement: judgement.verdict == "not run")
-    studies = grouped(ordered, lambda judgement: judgement.finding.records)
+    """The findings of each study, as `in_order` has them."""
+    studies = grouped(in_order(judgements), lambda judgement: judgement.finding.records)
     return {name: [finding_view(o, about) for o in members] for name, members in studies.items()}
 
 
