@@ -5,6 +5,7 @@ The texts lie in a file of their own, so that a change of words is no change of 
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
@@ -20,6 +21,8 @@ Line = Annotated[str, StringConstraints(max_length=600, pattern=r"^[^\r\n]*$")]
 Words = Line | dict[str, Line]
 Title = Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[^\r\n]+$")]
 
+_INITIAL = re.compile(r"\b[A-Z]\.")
+
 
 class Paper(Config):
     """A paper that tasks and models are from."""
@@ -33,8 +36,15 @@ class Paper(Config):
     @field_validator("authors")
     @classmethod
     def _names_are_there(cls, authors: str) -> str:
-        if not all(map(str.strip, authors.split(" and "))):
+        names = authors.split(" and ")
+        if not all(map(str.strip, names)):
             raise ValueError("a name is missing")
+        for name in names:
+            # `Last, First` and `Last, Jr., First` are one person; `F. Last, Given Last` are two.
+            first, *others = [part.strip() for part in name.split(",")]
+            has_initial = bool(others) and _INITIAL.search(first)
+            if has_initial or any(" " in part for part in others[:-1]):
+                raise ValueError(f"join names by `and`, as in BibTeX, not by commas: {name!r}")
         return authors
 
     @property

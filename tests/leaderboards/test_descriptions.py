@@ -87,12 +87,21 @@ def test_a_file_that_is_not_valid_is_reported_and_left_out(tmp_path, monkeypatch
         ("A. One and B. Two and C. Three", "One et al. 1843"),
         ("Ada Lovelace and others", "Lovelace et al. 1843"),
         ("von Oswald, Johannes", "von Oswald 1843"),
+        ("King, Jr., Martin L. and St. John, Ann", "King and St. John 1843"),
     ],
 )
 def test_a_paper_has_a_short_name(authors, short):
     paper = Paper(title="Notes", authors=authors, year=1843, url="https://example.org/notes")
     assert paper.short == short
     assert f"author = {{{authors}}}" in paper.bibtex("key")
+
+
+@pytest.mark.parametrize(
+    "authors", ["Felix A. Gers, Jürgen Schmidhuber and Fred Cummins", "Ann Me, Bo You, Cy Who"]
+)
+def test_authors_joined_by_commas_are_refused(authors):
+    with pytest.raises(ValueError, match="join names by `and`"):
+        Paper(title="t", authors=authors, year=2000, url="https://example.org/t")
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "http://a.org", 'https://a.org/"x'])
