@@ -24,6 +24,7 @@ from ..api.task import Task, training_batch
 from ..nn.backbone import BackboneModel
 from ..nn.model import SequenceModel
 from ..nn.predictions import averaged
+from ..precision import default_dtype
 from ..training.gradients.binding import NoFormError
 from ..training.gradients.equivalence import Reference
 from ..training.gradients.leading import Leading
@@ -60,7 +61,8 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     expect(after == dtype, f"it changes torch's default dtype to {after}")
     expect(problem is None, str(problem))
     if architecture.float64:
-        problem = find_lower_precision(module, task)
+        with default_dtype(torch.float64):
+            problem = find_lower_precision(architecture.build(signature, config), task)
         expect(problem is None, f"not fit for float64: {problem}")
     claims_causal = isinstance(module, BackboneModel)
     claims_causal |= isinstance(module, SequenceModel) and getattr(config, "causal", False)

@@ -7,7 +7,7 @@ its row would claim sixteen digits that it can't have.
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_flatten
 from ..api.prompts import map_tensors
 from ..api.random import torch_generator
 from ..api.task import Task, training_batch
+from ..precision import default_dtype
 
 #: Numbers that a model sees in all, and the limits of prompts: a model that sees few numbers per
 #: prompt needs many, since a perturbation moves few across a boundary of float32's rounding.
@@ -34,21 +35,22 @@ KINKS = 0.02
 
 
 def find_lower_precision(module: nn.Module, task: Task[Any]) -> str | None:
-    """Where a float64 copy of a module computes in a lower precision, in one sentence, or None.
+    """Where a module that was built in float64 computes in a lower precision, in one sentence.
 
-    Two probes: the dtype of every operator's result that depends on the prompt or a parameter; and,
-    for kernels that torch does not see into, how rough the predictions are under a perturbation of
-    the prompt that float32 rounds away. Parameters are perturbed where a prompt holds ids alone.
+    None where nothing is found. Two probes: the dtypes of every operator whose result depends on
+    the prompt or a parameter; and, for kernels that torch does not see into, how rough the
+    predictions are under a perturbation of the prompt that float32 rounds away. Parameters are
+    perturbed where a prompt holds ids alone.
     """
     # A copy in evaluation mode: dropout would look like rough predictions.
-    module = copy.deepcopy(module).double().eval()
+    module = copy.deepcopy(module).eval()
     trainable = any(True for _ in module.parameters())
     numbers = task.signature.length * max(1, task.signature.input_width)
     most = MOST_PROMPTS if trainable else FEWEST_PROMPTS
     predicted = len(task.signature.readout) * task.signature.output_width
     count = max(FEWEST_PROMPTS, min(most, NUMBERS // numbers, PREDICTED // predicted))
     batch = training_batch(task, count, torch_generator("cpu", "precision"), torch.float64)
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with torch.no_grad(), torch.random.fork_rng(devices=[]), default_dtype(torch.float64):
         with LowerPrecision([*batch.prompt, *module.parameters()]) as seen:
             module(batch.prompt)
         if seen.operator is not None:
@@ -66,7 +68,11 @@ def find_lower_precision(module: nn.Module, task: Task[Any]) -> str | None:
 
 
 class LowerPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes the first operator whose result is below float64 and depends on given tensors."""
+    """Notes the first operator on given tensors, or what depends on them, below float64.
+
+    Either its result is, or one of its other operands: a constant in float32 leaves a result in
+    float64 with the rounding of float32.
+    """
 
     def __init__(self, sources: list[Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -81,22 +87,40 @@ class LowerPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call]
         results = func(*args, **(kwargs or {}))
         inputs = tree_flatten((args, kwargs or {}))[0]
         if any(id(value) in self._dependent for value in inputs):
-            for value in tree_flatten(results)[0]:
-                if isinstance(value, Tensor) and _is_real(value):
-                    self._dependent[id(value)] = value
-                    if self.operator is None and _is_low(value):
-                        name = str(func.overloadpacket).removeprefix("aten.")
-                        self.operator = f"{name} in {str(value.dtype).removeprefix('torch.')}"
+            name = str(func.overloadpacket).removeprefix("aten.")
+            real = [value for value in tree_flatten(results)[0] if _is_real(value)]
+            self._dependent |= {id(value): value for value in real}
+            low = next(filter(_is_low, real), None)
+            operand = next(filter(_is_rounded, inputs), None)
+            if self.operator is None and low is not None:
+                self.operator = f"{name} in {_dtype(low)}"
+            elif self.operator is None and operand is not None and real:
+                self.operator = f"{name} with a tensor in {_dtype(operand)}"
         return results
 
 
-def _is_real(tensor: Tensor) -> bool:
+def _is_real(value: Any) -> TypeGuard[Tensor]:
     """Integers and booleans, such as an argmax, carry no precision on."""
-    return tensor.is_floating_point() or tensor.is_complex()
+    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def _is_low(tensor: Tensor) -> bool:
     return tensor.dtype not in (torch.float64, torch.complex128)
+
+
+def _is_rounded(value: Any) -> bool:
+    """Whether a tensor below float64 holds what rounding may have left: no whole or short number.
+
+    A mask of zeros and infinities, or a scale of 1/8, is exact in any dtype.
+    """
+    if not (_is_real(value) and _is_low(value)) or value.is_complex():
+        return False
+    is_exact = (value == value.round()) | (value == value.bfloat16()) | value.isnan()
+    return not bool(is_exact.all())
+
+
+def _dtype(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _second_differences(module: nn.Module, prompt: Any) -> Tensor:

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from iclbench import UsageError, load_task, run
+from iclbench import ConformanceError, Solver, UsageError, check_architecture, load_task, run
+from iclbench.precision import default_dtype
 from iclbench.runs.honesty import LARGEST_DIFFERENCE, PERTURBATION, find_lower_precision
 from iclbench_transformer.architecture import Transformer
 
@@ -26,6 +27,16 @@ def by_fft(x, weight):
 def by_an_opaque_kernel(x, weight):
     product = x.detach().numpy().astype(np.float32) @ weight.detach().numpy().astype(np.float32)
     return torch.from_numpy(product.astype(np.float64)).to(x)
+
+
+def with_a_constant(x, weight):
+    return x @ weight * torch.tensor(0.1, dtype=torch.float32)
+
+
+def with_a_mask(x, weight):
+    """Constants that are exact in any dtype."""
+    mask = torch.tensor([0.0, -torch.inf, 0.125, 1000.0], dtype=torch.float32)
+    return x @ weight * mask[2] + mask[0]
 
 
 def in_its_dtype(x, weight):
@@ -48,7 +59,8 @@ def model(task, product):
     architecture = Transformer()
     architecture.mixer = lambda width, length, causal, config: Mixer(width, product)
     config = Transformer.Config(layers=1, width=8, init_std=0.5)
-    return architecture.build(task.signature, config)
+    with default_dtype(torch.float64):
+        return architecture.build(task.signature, config)
 
 
 @pytest.mark.parametrize("task", [TASK, STORIES], ids=["numbers", "ids"])
@@ -57,6 +69,7 @@ def model(task, product):
     [
         (by_operators, "_to_copy in float32 while the run is in float64"),
         (by_fft, "_to_copy in float32"),
+        (with_a_constant, "mul with a tensor in float32 while the run is in float64"),
         (by_an_opaque_kernel, f"input changes by {PERTURBATION:.0e} of its size"),
     ],
 )
@@ -65,8 +78,36 @@ def test_lower_precision_inside_is_noticed(task, product, message):
 
 
 @pytest.mark.parametrize("task", [TASK, STORIES], ids=["numbers", "ids"])
-def test_float64_is_no_alarm(task):
-    assert find_lower_precision(model(task, in_its_dtype), task) is None
+@pytest.mark.parametrize("product", [in_its_dtype, with_a_mask])
+def test_float64_is_no_alarm(task, product):
+    assert find_lower_precision(model(task, product), task) is None
+
+
+def test_a_constant_of_a_solver_is_noticed(provide, tmp_path):
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.tensor([0.1], dtype=torch.float32))
+
+        def forward(self, prompt):
+            return self.scale * prompt.y.mean(dim=1, keepdim=True)
+
+    class ScaledSolver(Solver):
+        name = "scaled"
+
+        def supports(self, signature, config):
+            return None
+
+        def build(self, signature, config):
+            return Scaled()
+
+    provide("model", "scaled", ScaledSolver)
+    spec = {"model": "scaled", "task": "least-squares", "eval_prompts": 8, "out": tmp_path}
+    with pytest.raises(UsageError, match="mul with a tensor in float32 while the run is in"):
+        run(**spec, dtype="float64")
+    assert run(**spec, dtype="float32").spec.dtype == "float32"
+    with pytest.raises(ConformanceError, match="not fit for float64: it computes mul with"):
+        check_architecture(ScaledSolver(), TASK, ScaledSolver.Config())
 
 
 def test_the_model_itself_is_not_changed():
