@@ -131,8 +131,7 @@ def run(
         if not models and spec.get("weights", "").endswith(".json"):
             show_shifted(context, spec, settings, output)
         elif suite is not None:
-            spec = with_files_of_weights(spec)
-            _run_suite(suite, task, models, spec, prepare, dry_run, output)
+            _run_suite(suite, task, models, with_files_of_weights(spec), prepare, dry_run, output)
         else:
             spec = with_files_of_weights(spec)
             _run_tasks(models, parse_names(task or ""), spec, prepare, dry_run, output)
@@ -155,7 +154,7 @@ def _run_tasks(
         plans = [prepare.with_tuning(plan) for plan in _resolve(models, tasks, spec)]
     prepare.require_used(plans)
     if dry_run:
-        _print_page(plans, prepare, output)
+        end_with(_print_page(plans, prepare, output))
         return
     require_columns_of_boards(output)
     named = [(f"{plan.spec.model} on {plan.spec.task}", plan) for plan in plans]
@@ -185,13 +184,15 @@ def _run_suite(
         for model in models
     }
     asked = SuiteRun(name, models, changes, prepare)
-    if dry_run and not output.is_default:
-        _print_page(asked.plans, prepare, output)
-    elif output.style == "table":
-        asked.announce(measure=dry_run)
     if dry_run:
-        end_with([], 1 if asked.has_failures({}) else 0)
+        if output.is_default:
+            problems = asked.announce(measure=True)
+        else:
+            problems = _print_page(asked.plans, prepare, output)
+        end_with(problems, 1 if asked.has_failures({}) else 0)
         return
+    if output.style == "table":
+        asked.announce()
     asked.require_columns(output)
     records, errors = _run_all(asked.named, prepare)
     problems = asked.print_scores(records, errors, output)
@@ -241,11 +242,12 @@ def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[
     return list(plans.values())
 
 
-def _print_page(plans: list[Plan], prepare: Preparation, output: Output) -> None:
-    """Print what the plans would do."""
-    from ..display.dry_run import page
+def _print_page(plans: list[Plan], prepare: Preparation, output: Output) -> list[str]:
+    """Print what the plans would do; returns a line for each damaged record."""
+    from ..display.dry_run import damaged, page
 
     show_table(page(plans, prepare.settings, prepare.tuning_cost(plans)), output)
+    return damaged(plans, prepare.settings)
 
 
 #: How a system says that a disk is full, a quota or a file's largest size is reached, or it fails.

@@ -98,12 +98,13 @@ class SuiteRun:
         """The plans of all cells that have one, each once."""
         return [plan for _, plan in self.named]
 
-    def announce(self, *, measure: bool = False) -> None:
+    def announce(self, *, measure: bool = False) -> list[str]:
         """Print what runs on each board, what can't and why, and the cost of all.
 
-        With `measure`, trainings whose steps are given are timed for a second each.
+        With `measure`, trainings whose steps are given are timed for a second each. Returns a line
+        for each damaged record.
         """
-        from ..display.dry_run import estimates, has_record, total
+        from ..display.dry_run import damaged, estimates, total, trains
         from ..runs.suites import budgets_of, in_words
 
         settings = self.prepare.settings
@@ -113,7 +114,7 @@ class SuiteRun:
         for cell in self.cells:
             text = f"  {cell.board.name:<{width}}  {cell.model}: {self._action(cell)}"
             typer.echo(text)
-            if cell.plan is not None and cell.plan.recipe and not has_record(cell.plan, settings):
+            if cell.plan is not None and trains(cell.plan, settings):
                 to_train.append(cell.plan)
         costs = [in_words(budget) for budget in budgets_of(to_train)]
         stepped = sum(plan.spec.budget is None for plan in to_train)
@@ -124,6 +125,7 @@ class SuiteRun:
         if measure and stepped:
             given = [plan for plan in to_train if plan.spec.budget is None]
             typer.echo(f"training time: {total(estimates(given, settings))}")
+        return damaged(self.plans, settings)
 
     def _action(self, cell: SuiteCell) -> str:
         from ..display.dry_run import action

@@ -10,7 +10,8 @@ from ..api.grader import Completion
 from ..api.spec import ACTIONS
 from ..console import counted
 from ..leaderboards.arguments import argument_pairs
-from ..runs.reuse import missing_shifts
+from ..runs.reuse import Standing, standing
+from ..runs.shifts import asked_shifts
 from ..runs.store import RecordStore
 from ..runs.suites import in_words, summed
 from ..runs.training import checkpoint_path
@@ -33,7 +34,7 @@ def estimates(plans: Sequence[Plan], settings: Settings) -> dict[str, Estimate]:
 
     Slow ones may use up the time for measuring; those that follow then have an empty estimate.
     """
-    trained = [plan for plan in plans if plan.recipe and not has_record(plan, settings)]
+    trained = [plan for plan in plans if trains(plan, settings)]
     measured = {}
     until = time.monotonic() + MEASURING
     with ProgressDisplay(len(trained)) as display:
@@ -79,17 +80,33 @@ def total(measured: Mapping[str, Estimate]) -> str:
     return " and ".join(parts)
 
 
-def has_record(plan: Plan, settings: Settings) -> bool:
-    """Whether a plan has a record that stands, so that it is not run."""
-    return not settings.force and RecordStore(settings.out).path(plan.spec).exists()
+def trains(plan: Plan, settings: Settings) -> bool:
+    """Whether running a plan trains a model."""
+    return plan.recipe is not None and _standing(plan, settings).state == "missing"
+
+
+def damaged(plans: Sequence[Plan], settings: Settings) -> list[str]:
+    """A line for each plan that can't be run since its record is damaged."""
+    return [line for plan in plans if (line := _standing(plan, settings).problem)]
+
+
+def _standing(plan: Plan, settings: Settings) -> Standing:
+    """How the plan's record stands; with --force it counts as missing."""
+    if settings.force:
+        return Standing("missing")
+    return standing(RecordStore(settings.out), plan.spec, asked_shifts(plan))
 
 
 def action(plan: Plan, settings: Settings, fresh: str) -> str:
     """What a run does: `fresh`, unless there is a record or a checkpoint."""
-    if has_record(plan, settings):
-        record = RecordStore(settings.out).find(plan.spec)
-        added = missing_shifts(plan, record) if record is not None else []
-        return f"adds {counted(len(added), 'shift')}" if added else "record exists"
+    stands = _standing(plan, settings)
+    match stands.state:
+        case "whole":
+            return "record exists"
+        case "damaged":
+            return "record is damaged"
+        case "incomplete":
+            return f"adds {counted(len(stands.missing_shifts), 'shift')}"
     if plan.recipe and settings.resume and checkpoint_path([plan], settings.out).exists():
         return f"{fresh} from its checkpoint"
     return fresh

@@ -146,6 +146,8 @@ def _finished_columns(statistic: str, arguments: Iterable[str]) -> tuple[Column,
 def _does(trial: PlannedTrial) -> str:
     if trial.plan is None:
         return f"can't run: {trial.failure}"
+    if trial.failure is not None:
+        return f"can't be used: {trial.failure}"
     if trial.exists:
         return "record exists"
     spec = trial.plan.spec

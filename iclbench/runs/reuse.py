@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
 
 from ..api.errors import RecordError
 from ..api.record import Record
@@ -11,7 +12,48 @@ from ..console import report
 from .code import other_code
 from .plan import Plan
 from .shifts import asked_shifts, present_shifts
-from .store import RecordStore
+from .store import RecordStore, RunName
+
+
+class Records(Protocol):
+    """Where a run's record may be, such as a store."""
+
+    def find(self, spec: RunName) -> Record | None:
+        """The run's record, or None; raises RecordError when it is damaged."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a run's record stands. A run skips a whole one, and a damaged one stops it."""
+
+    state: Literal["missing", "incomplete", "damaged", "whole"]
+    #: The shifts that an incomplete one was not evaluated under.
+    missing_shifts: tuple[str, ...] = ()
+    #: Why it is damaged.
+    problem: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left to run."""
+        return self.state == "whole"
+
+    @property
+    def to_run(self) -> bool:
+        """Whether there is something to run: the run, or shifts that its record lacks."""
+        return self.state in {"missing", "incomplete"}
+
+
+def standing(records: Records, run: RunName, shifts: Iterable[str] = ()) -> Standing:
+    """How the record of a run stands that is also asked for under these shifts."""
+    try:
+        record = records.find(run)
+    except RecordError as error:
+        return Standing("damaged", problem=str(error))
+    if record is None:
+        return Standing("missing")
+    present = {*present_shifts(record)}
+    lacking = tuple(name for name in shifts if name not in present)
+    return Standing("incomplete" if lacking else "whole", lacking)
 
 
 def existing_records(plans: Sequence[Plan], store: RecordStore) -> dict[str, Record]:

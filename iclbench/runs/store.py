@@ -24,8 +24,6 @@ from .stored import StoredFiles
 
 #: The most bytes of a record.
 MOST_RECORD_BYTES = 2**26
-#: The end of a record's file.
-END = b"}\n"
 
 
 def read_record(path: Path) -> Record:
@@ -178,15 +176,6 @@ def _names_of_files(path: Path) -> set[str]:
         return {reference.name for reference in read_record(path).files()}
     except (RecordError, OSError):
         return set()
-
-
-def has_end(path: Path) -> bool:
-    """Whether there is a record whose file was not cut off; the rest of it is not read."""
-    if not path.is_file() or path.stat().st_size < len(END):
-        return False
-    with path.open("rb") as file:
-        file.seek(-len(END), os.SEEK_END)
-        return file.read() == END
 
 
 def is_record(path: Path) -> bool:

@@ -17,8 +17,9 @@ from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, reason_of
 from ..api.record import Record
 from ..api.spec import RunSpec, canonical_json
 from ..runs.plan import Plan, resolve
-from ..runs.shifts import asked_shifts, present_shifts
-from ..runs.store import RecordStore
+from ..runs.reuse import standing
+from ..runs.shifts import asked_shifts
+from ..runs.store import RecordStore, RunName
 from .files import SweepFile, expand, reference_of
 from .jobs import request_of
 
@@ -99,10 +100,6 @@ class SweepCell:
         """The `iclbench run` command of this run, which writes its record to the folder `out`."""
         return command_into(out, parse_config(RunSpec, json.loads(self.request), "run"))
 
-    def is_whole(self, record: Record) -> bool:
-        """Whether its record was evaluated under all shifts that the cell asks for."""
-        return {*self.shifts} <= {*present_shifts(record)}
-
 
 class Damaged(NamedTuple):
     """A cell whose record can't be used, and the reason."""
@@ -175,14 +172,14 @@ class Cells:
         kept = self.plans.get(cell.request)
         return kept or resolve(parse_config(RunSpec, json.loads(cell.request), "sweep"))
 
-    def record(self, cell: SweepCell) -> Record | None:
-        """The cell's record, or None; it is read once. Raises RecordError when it is damaged."""
-        if cell.id not in self._records:
-            record = self.store.find(cell)
+    def find(self, spec: RunName) -> Record | None:
+        """A cell's record, or None; it is read once. Raises RecordError when it is damaged."""
+        if spec.id not in self._records:
+            record = self.store.find(spec)
             if record is None:
                 return None
-            self._records[cell.id] = record
-        return self._records[cell.id]
+            self._records[spec.id] = record
+        return self._records[spec.id]
 
     def missing(
         self, cells: Iterable[SweepCell], *, shifts: bool = True
@@ -190,13 +187,12 @@ class Cells:
         """Those without a record, or also without one of their `shifts`, and damaged records."""
         without, damaged = [], []
         for cell in cells:
-            try:
-                record = self.record(cell)
-                if record is None or (shifts and not cell.is_whole(record)):
-                    self._records.pop(cell.id, None)
-                    without.append(cell)
-            except RecordError as error:
-                damaged.append(Damaged(cell, str(error)))
+            stands = standing(self, cell, cell.shifts if shifts else ())
+            if stands.to_run:
+                self._records.pop(cell.id, None)
+                without.append(cell)
+            elif stands.state == "damaged":
+                damaged.append(Damaged(cell, stands.problem))
         return without, damaged
 
     def fail(
@@ -226,7 +222,7 @@ class Cells:
             if cell.id in self.failed:
                 continue
             try:
-                record = self.record(cell)
+                record = self.find(cell)
             except RecordError as error:
                 damaged.append(Damaged(cell, str(error)))
             else:
@@ -243,7 +239,7 @@ class Cells:
             raise _NoWeightsError(f"it waits for the run {wanted!r}, which waits too", waits=True)
         cell = self._named.get(wanted)
         try:
-            record = None if cell is None else self.record(cell)
+            record = None if cell is None else self.find(cell)
         except UsageError as error:
             raise _NoWeightsError(str(error)) from None
         if record is None and cell is not None and cell.id not in self.failed:

@@ -16,6 +16,7 @@ from ..api.spec import RunSpec, canonical_json
 from ..console import report, show_traceback
 from ..devices import free_memory
 from ..runs.plan import Plan, resolve
+from ..runs.reuse import standing
 from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
@@ -99,7 +100,7 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
 
 def _without_record(plans: Sequence[Plan], settings: Settings) -> list[Plan]:
     store = RecordStore(settings.out)
-    return [plan for plan in plans if not store.path(plan.spec).exists()]
+    return [plan for plan in plans if standing(store, plan.spec).state == "missing"]
 
 
 def forget_programs(settings: Settings) -> None:

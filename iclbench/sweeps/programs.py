@@ -189,7 +189,7 @@ class Programs:
             is_last = time.monotonic() >= deadline
             record = None
             try:
-                record = self.cells.record(cell)
+                record = self.cells.find(cell)
             except OSError:
                 if is_last:
                     raise
@@ -206,7 +206,7 @@ class Programs:
         """Report what the figure and the table name and the first record lacks, before the end."""
         self._described_seen = True
         figure, table = self.cells.file.figure, self.cells.file.table
-        record = self.cells.record(next(cell for cell in group if cell is not None))
+        record = self.cells.find(next(cell for cell in group if cell is not None))
         if record is None:
             return
         if figure is not None and not figure.lacks:
@@ -220,7 +220,7 @@ class Programs:
     def _speedup(self, group: Sequence[SweepCell | None]) -> str:
         """What a program gained by training its models together, according to its first record."""
         cells = [cell for cell in group if cell is not None]
-        record = self.cells.record(cells[0])
+        record = self.cells.find(cells[0])
         training = record.training if record is not None else None
         if training is None or training.speedup is None:
             return ""

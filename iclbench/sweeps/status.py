@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..api.errors import RecordError, RunError, UsageError, reason_of
+from ..api.errors import RunError, UsageError, reason_of
 from ..api.executor import QueuedJob, QueueExecutor
 from ..plugins import host
+from ..runs.reuse import standing
 from ..runs.store import RecordStore
 from ..runs.training import checkpoint_of
 from .cells import Cells, Failure, SweepCell
@@ -109,11 +110,10 @@ def _statuses(
 
 def _of_record(cell: SweepCell, store: RecordStore) -> CellStatus | None:
     """Done, or failed where the record is damaged; None without one, or without its shifts."""
-    try:
-        record = store.find(cell)
-        return CellStatus(cell, "done") if record is not None and cell.is_whole(record) else None
-    except RecordError as error:
-        return CellStatus(cell, "failed", str(error))
+    stands = standing(store, cell, cell.shifts)
+    if stands.to_run:
+        return None
+    return CellStatus(cell, "done" if stands.is_whole else "failed", stands.problem)
 
 
 def _with_checkpoints(statuses: list[CellStatus], replicas: int, folder: Path) -> list[CellStatus]:

@@ -47,6 +47,28 @@ def test_run_makes_a_damaged_record_again(cli, tmp_path, shifts):
     assert shifts() == ["main"]
 
 
+@pytest.mark.parametrize("of", [("--task", "least-squares"), ("--suite", "SUITE")])
+@pytest.mark.parametrize("style", [(), ("--format", "json")])
+def test_a_plan_names_a_damaged_record_and_shows_the_other_runs(cli, tmp_path, of, style):
+    suite, out = tmp_path / "one.toml", tmp_path / "out"
+    suite.write_text(
+        'name = "one"\nversion = 1\nsummary = "one"\n[defaults]\nchance = "zero"\n'
+        'eval_prompts = 32\n[[board]]\nname = "plain"\ntask = "least-squares"\n'
+    )
+    words = [str(suite) if word == "SUITE" else word for word in of]
+    command = ("run", "--model", "zero,averaging", *words, "--out", out, *style)
+    assert cli(*command).code == 0
+    path = next(path for path in RecordStore(out).paths() if path.name.startswith("zero"))
+    path.write_text(path.read_text()[:-30])
+    planned = cli(*command, "--dry-run")
+    assert (planned.code, f"error: {path}: it is truncated" in planned.err) == (2, True)
+    assert "record is damaged" in planned.out
+    assert "record exists" in planned.out
+    if "--suite" not in of:
+        forced = cli(*command, "--dry-run", "--force")
+        assert (forced.code, "record is damaged" in forced.out) == (0, False)
+
+
 def test_run_says_how_a_record_without_its_values_is_made_again(cli, tmp_path):
     cli("run", "--model", "zero,averaging", *TASK, *TINY, "--out", tmp_path)
     for path in tmp_path.glob("objects/*/*"):

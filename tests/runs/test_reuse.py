@@ -13,6 +13,7 @@ from iclbench import (
     verify,
 )
 from iclbench.runs.plan import resolve
+from iclbench.runs.reuse import standing
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.training.loop import Training
@@ -87,6 +88,22 @@ def test_a_damaged_record_is_an_error(tmp_path):
     with pytest.raises(RecordError, match="truncated"):
         run(model="zero", **TINY, out=tmp_path)
     assert run(model="zero", **TINY, out=tmp_path, force=True).metrics == record.metrics
+
+
+def test_a_record_is_missing_incomplete_damaged_or_whole(tmp_path):
+    store, spec = RecordStore(tmp_path), resolve(RunSpec(model="zero", **TINY)).spec
+    assert standing(store, spec).state == "missing"
+    run(model="zero", **TINY, out=tmp_path)
+    assert standing(store, spec).is_whole
+    lacking = standing(store, spec, ["quadrants"])
+    assert (lacking.state, lacking.missing_shifts) == ("incomplete", ("quadrants",))
+    text = store.path(spec).read_text()
+    for damaged in (text[:-30], text.replace('"parameters"', '"parametres"')):
+        store.path(spec).write_text(damaged)
+        for shifts in ((), ("quadrants",)):
+            stands = standing(store, spec, shifts)
+            assert (stands.state, stands.to_run) == ("damaged", False)
+            assert str(store.path(spec)) in stands.problem
 
 
 def test_one_solver_has_one_record_whatever_the_recipe(tmp_path):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 from ...api.budget import Budget
@@ -15,10 +14,10 @@ from ...api.tuning import TuningDocument
 from ...console import counted
 from ...files import RECORDS, STUDIES
 from ...runs.plan import Plan
-from ...runs.reuse import missing_shifts
+from ...runs.reuse import Standing, standing
 from ...runs.settings import Settings
 from ...runs.shifts import asked_shifts
-from ...runs.store import RecordStore, has_end
+from ...runs.store import RecordStore
 from ...runs.suites import SuiteCell, find_suite, resolve_suite
 from ...runs.tuned import TUNINGS_FOLDER, agrees, choose_tuning, read_tunings, tuned
 from ..cells import Cells, by_reason, runs_of
@@ -40,8 +39,8 @@ State = Literal["done", "to run", "waiting", "unsupported", "failed"]
 class CampaignCell:
     """A model on a board, or a sweep: its state, the work that it is, and what is left of it.
 
-    It has no work where no plan can be made. A sweep that has failed since some of its runs can't
-    be planned has work as long as others have no record.
+    It has no work where no plan can be made. It has failed where a record is damaged or a run of a
+    sweep can't be planned; such a sweep has work as long as other runs have no record.
     """
 
     stage: str
@@ -67,7 +66,8 @@ class CampaignCell:
     @property
     def to_run(self) -> bool:
         """Whether the cell needs a process."""
-        return self.work is not None and self.state in {"to run", "failed"}
+        has_others = self.state == "failed" and isinstance(self.work, RunSweep)
+        return self.state == "to run" or has_others
 
 
 def seconds_left(cells: Iterable[CampaignCell]) -> float:
@@ -198,8 +198,8 @@ class _Progress:
                 except UsageError as error:
                     return cell("failed", reason=str(error))
         work = TrainRun(plan, search, trials)
-        if search is None and _has_record(plan, self.stores):
-            return cell("done", work)
+        if search is None and not (stands := _standing(plan, self.stores)).to_run:
+            return cell("done" if stands.is_whole else "failed", work, stands.problem)
         seconds = _seconds(plan)
         if trials and plan.spec.budget is not None:
             seconds += trials * Budget.parse(trial_budget(plan.spec.budget)).seconds
@@ -213,11 +213,13 @@ class _Progress:
         for seed in cell.plan.spec.seeds:
             plan, one = seed_plan(cell.plan, seed), f"{cell.model} seed {seed}"
             one_cell = replace(cell, model=one, work=TrainSeed(cell.plan, seed), seconds_left=0.0)
-            if _has_record(plan, stores):
-                yield replace(one_cell, state="done")
-            else:
-                missing += 1
+            stands = _standing(plan, stores)
+            missing += not stands.is_whole
+            if stands.to_run:
                 yield replace(one_cell, seconds_left=_seconds(plan))
+            else:
+                state: State = "done" if stands.is_whole else "failed"
+                yield replace(one_cell, state=state, reason=stands.problem)
         merged = replace(cell, work=MergeSeeds(cell.plan), seconds_left=0.0)
         reason = f"{counted(missing, 'seed')} without a record"
         yield replace(merged, state="waiting", reason=reason) if missing else merged
@@ -243,7 +245,7 @@ class _Progress:
         no plan can be made for some runs; the others run all the same.
         """
         cell = partial(CampaignCell, stage.name, entry.out, entry.size)
-        folder = sweep_folder(self.settings, entry)
+        folder = self.settings.out / SWEEPS / entry.out
         store = RecordStore(folder)
         try:
             file = read_sweep_file(entry.file).sized(entry.size)
@@ -252,7 +254,9 @@ class _Progress:
             plans, waiting, failures = _plans_of(file, store)
         except IclbenchError as error:
             return cell("failed", reason=str(error))
-        missing = [plan for plan in plans if not _has_record(plan, [store])]
+        standings = [_standing(plan, [store]) for plan in plans]
+        failures += [stands.problem for stands in standings if stands.problem]
+        missing = [plan for plan, stands in zip(plans, standings, strict=True) if stands.to_run]
         left = len(missing) + waiting
         stepped = sum(plan.recipe is not None and not plan.spec.budget for plan in missing)
         share = left / (len(plans) + waiting) if stepped or waiting else 0.0
@@ -263,24 +267,16 @@ class _Progress:
         return cell("to run" if work else "done", work, seconds_left=seconds)
 
 
-def _has_record(plan: Plan, stores: Iterable[RecordStore]) -> bool:
-    """Whether one of the stores has the plan's record, with the shifts that the plan asks for."""
-    having = [store for store in stores if has_end(store.path(plan.spec))]
-    if not plan.request.shift:
-        return bool(having)
-    records = [record for store in having if (record := store.find(plan.spec)) is not None]
-    return any(not missing_shifts(plan, record) for record in records)
-
-
-def sweep_folder(settings: Settings, entry: SweepEntry) -> Path:
-    """Where the records of a sweep go."""
-    return settings.out / SWEEPS / entry.out
+def _standing(plan: Plan, stores: Sequence[RecordStore]) -> Standing:
+    """How the plan's record stands: whole if it is in one store, else as in that of its runs."""
+    standings = [standing(store, plan.spec, asked_shifts(plan)) for store in stores]
+    return next((stands for stands in standings if stands.is_whole), standings[0])
 
 
 def _is_whole(file: SweepFile, store: RecordStore) -> bool:
     """Whether every run of a sweep has a record in the store."""
     plans, waiting, failures = _plans_of(file, store)
-    return not waiting and not failures and all(_has_record(plan, [store]) for plan in plans)
+    return not waiting and not failures and all(_standing(p, [store]).is_whole for p in plans)
 
 
 def _plans_of(file: SweepFile, store: RecordStore) -> tuple[list[Plan], int, list[str]]:

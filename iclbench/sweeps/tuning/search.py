@@ -33,6 +33,7 @@ from ...devices import require_devices
 from ...runs.arguments import given_arguments
 from ...runs.plan import Plan, resolve
 from ...runs.report import ranking
+from ...runs.reuse import standing
 from ...runs.settings import Settings
 from ...runs.statistics import GRADE
 from ...runs.store import RecordStore
@@ -52,7 +53,7 @@ UNGRADED: Mapping[str, Any] = {"grader": None, "grader_args": {}, "grader_budget
 
 
 class PlannedTrial(NamedTuple):
-    """A trial: its arguments, its run and whether that has a record, or why it can't run."""
+    """A trial: its arguments, its run, whether that has a record, and why it gives no score."""
 
     point: Point
     plan: Plan | None
@@ -98,7 +99,8 @@ def _planned(plan: Plan, point: Point, seeds: int, store: RecordStore) -> Planne
         trial = resolve(_request(plan, point, seeds))
     except PLUGIN_FAILURES as error:
         return PlannedTrial(point, None, False, reason_of(error))
-    return PlannedTrial(point, trial, store.path(trial.spec).exists(), None)
+    stands = standing(store, trial.spec)
+    return PlannedTrial(point, trial, not stands.to_run, stands.problem or None)
 
 
 def tune(
