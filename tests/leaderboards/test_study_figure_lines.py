@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from iclbench import sweep
+from iclbench import UsageError, run, sweep
 from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.figures import distinct
 from iclbench.leaderboards.figures.distinct import with_distinct_lines
 from iclbench.leaderboards.site.study_figure import _far_level, study_views
 from iclbench.sweeps.figure import Figure
@@ -62,6 +65,41 @@ def test_curves_of_one_name_get_names_that_differ(tmp_path):
     assert names[:3] == ["BaseConv, 1 layer", "BaseConv, 2 layers", "Transformer, 1 layer"]
     assert with_distinct_lines(described, records).lines == ("model", "model_args.layers")
     assert with_distinct_lines(described, records[1:]) is described
+
+
+@pytest.fixture
+def copies(tmp_path):
+    """Makes records that differ in these fields of their spec alone."""
+    record = run(model="zero", task="least-squares", eval_prompts=8, out=tmp_path)
+
+    def made(fields):
+        return [
+            record.model_copy(update={"spec": record.spec.model_copy(update=one)}) for one in fields
+        ]
+
+    return made
+
+
+def test_a_field_of_a_record_is_labelled_once(copies, monkeypatch):
+    fields = [{}, {"eval_seed": 1}, {"dtype": "float64"}, {"seeds": (7,)}]
+    labelled = []
+
+    def label_of(names, record):
+        labelled.append(names)
+        return original(names, record)
+
+    original = distinct.label_of
+    monkeypatch.setattr(distinct, "label_of", label_of)
+    figure = with_distinct_lines(Figure(x="eval_prompts"), copies(fields))
+    assert set(figure.lines) == {"model", "eval_seed", "dtype", "seeds"}
+    assert {*Counter(labelled).values()} == {len(fields)}
+
+
+def test_a_figure_of_more_lines_than_can_be_read_is_refused(copies):
+    records = copies([{"eval_seed": i} for i in range(distinct.MOST_LINES + 1)])
+    with pytest.raises(UsageError, match="would have 121 lines of 121 records, and at most 120"):
+        with_distinct_lines(Figure(x="eval_prompts"), records)
+    assert with_distinct_lines(Figure(x="eval_prompts"), records[1:]).lines[1] == "eval_seed"
 
 
 @pytest.mark.parametrize(
