@@ -10,10 +10,10 @@ from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.site.model import (
     Scored,
     _commands,
-    _names_of_evaluations,
     _settings,
     model,
 )
+from iclbench.leaderboards.site.task_words import short_titles
 
 
 @pytest.fixture(scope="module")
@@ -31,20 +31,20 @@ def evaluated(board, **changes):
 
 def test_names_hold_what_differs_and_nothing_else(board, about):
     args = board.evaluation.task_args
-    assert _names_of_evaluations([board], about) == ["Least squares"]
+    assert short_titles([board], about) == ["Least squares"]
     other = evaluated(board, task_args={**args, "dim": 7})
-    assert _names_of_evaluations([board, other], about) == [
+    assert short_titles([board, other], about) == [
         "Least squares, D\u00a0=\u00a02", "Least squares, D\u00a0=\u00a07",
     ]  # fmt: skip
     more = evaluated(board, prompts=2048)
-    assert _names_of_evaluations([board, more], about) == [
+    assert short_titles([board, more], about) == [
         "Least squares, 64 prompts", "Least squares, 2,048 prompts",
     ]  # fmt: skip
 
 
 def test_data_that_a_title_names_is_in_the_name(board, about):
     boards = [evaluated(board, title=f"least-squares: {name}") for name in ("photos", "emoji")]
-    names = _names_of_evaluations(boards, about)
+    names = short_titles(boards, about)
     assert names == ["Least squares, photos", "Least squares, emoji"]
 
 
@@ -52,7 +52,7 @@ def test_an_argument_without_words_tells_evaluations_apart(board, about, monkeyp
     silent = replace(about.task("least-squares"), arguments={"dim": ""})
     monkeypatch.setattr(about, "task", lambda name: silent)
     other = evaluated(board, task_args={**board.evaluation.task_args, "dim": 7})
-    assert _names_of_evaluations([board, other], about) == [
+    assert short_titles([board, other], about) == [
         "Least squares, dim=2", "Least squares, dim=7",
     ]  # fmt: skip
 

@@ -28,6 +28,7 @@ from .finding_view import finding_view, in_order, summary
 from .minus import with_minus
 from .study_figure import published_view, shown_values, study_views
 from .study_matrix import study_matrix
+from .task_words import short_titles, told_apart_by_evaluation
 
 
 @dataclass(frozen=True)
@@ -228,12 +229,12 @@ def card(one: Shown, about: Descriptions) -> View:
 
 def study_page(one: Shown, about: Descriptions) -> View:
     """A study's own page: its card, models by tasks where it has several, and every record."""
+    names = dict(zip(map(id, one.boards), _board_names(one.boards, about), strict=True))
     lines = [
         {
             "id": row.record.id,
             "label": row.label,
-            "task": board.title,
-            "dtype": board.dtype,
+            "board": names[id(board)],
             "origin": formats.origin(row),
             "score_name": formats.score_name(board.ranking),
             "score": formats.score(row.score, board.ranking),
@@ -253,3 +254,11 @@ def study_page(one: Shown, about: Descriptions) -> View:
         for row, board in one.rows
     ]
     return card(one, about) | {"records": lines, "matrix": study_matrix(one.boards, about)}
+
+
+def _board_names(boards: Sequence[Board], about: Descriptions) -> list[str]:
+    """What each board of a study is called: its task, what tells it from the others, and dtype."""
+    names = told_apart_by_evaluation(short_titles(boards, about), boards)
+    if len({board.dtype for board in boards}) > 1:  # the names have it then
+        return names
+    return [f"{name}, {board.dtype}" for name, board in zip(names, boards, strict=True)]

@@ -25,7 +25,7 @@ from .magnitudes import is_error
 from .minus import with_minus
 from .plots import MOST_LINES, Plot, name_of, plot, spans_lines
 from .strip import peers, rank_of_how_many, strip
-from .task_words import setting_in_words
+from .task_words import setting_in_words, short_titles
 
 
 class Scored(NamedTuple):
@@ -169,7 +169,7 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
         curve = None if row is None else drawn_curve(row.record)
         if curve is not None:
             drawn.append((board, curve))
-    names = _names_of_evaluations([board for board, _ in drawn], about)
+    names = short_titles([board for board, _ in drawn], about)
     for (board, curve), line_name in zip(drawn, names, strict=True):
         cost = "operations" if None not in curve.operations else "steps"
         line = {"name": line_name, "x": getattr(curve, cost), "y": median_curve(curve)}
@@ -188,25 +188,10 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
     return plots
 
 
-def _names_of_evaluations(boards: Sequence[Board], about: Descriptions) -> list[str]:
-    """The title of each, with what tells a task's apart: dtype, data, arguments and prompts.
-
-    Arguments that a task does not put in words are there as `name=value` where nothing else helps.
-    """
-    dtypes = {board.dtype for board in boards}
-    names = [about.task(b.task).title + f", {b.dtype}" * (len(dtypes) > 1) for b in boards]
-    names = told_apart(names, [board.title.partition(": ")[2] for board in boards])
-    differing = differing_arguments(names, [board.evaluation.task_args for board in boards])
-    words = [about.task(b.task).settings(a) for b, a in zip(boards, differing, strict=True)]
-    names = told_apart(names, words)
-    names = told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board in boards])
-    return told_apart(names, [argument_pairs(args) for args in differing])
-
-
 def _settings(boards: Sequence[Board], about: Descriptions) -> list[str]:
     """The setting of each board of a table, with what tells a task's apart: prompts or arguments.
 
-    As in `_names_of_evaluations`, but whole; dtypes have a column.
+    As in `short_titles`, but whole; dtypes have a column.
     """
     tasks = [board.task for board in boards]
     words = [setting_in_words(board, about.task(board.task)) for board in boards]

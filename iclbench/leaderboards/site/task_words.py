@@ -10,8 +10,9 @@ from ...api.task import Task
 from ...console import capitalized
 from ...plugins import host
 from .. import formats
+from ..arguments import argument_pairs
 from ..board import Board
-from ..board_names import told_apart
+from ..board_names import differing_arguments, told_apart
 from ..descriptions import Description, Descriptions
 from ..level import has_digits_level
 from ..ranking import SIGNIFICANCE
@@ -131,6 +132,21 @@ def evaluation_titles(boards: Sequence[Board], about: Descriptions) -> list[str]
     names = [f"{evaluation_title(b, about.task(b.task))}, {b.dtype}" for b in boards]
     names = told_apart(names, [f"{b.evaluation.prompts:,} prompts" for b in boards])
     return told_apart_by_evaluation(names, boards)
+
+
+def short_titles(boards: Sequence[Board], about: Descriptions) -> list[str]:
+    """The title of each, with what tells a task's apart: dtype, data, arguments and prompts.
+
+    Arguments that a task does not put in words are there as `name=value` where nothing else helps.
+    """
+    dtypes = {board.dtype for board in boards}
+    names = [about.task(b.task).title + f", {b.dtype}" * (len(dtypes) > 1) for b in boards]
+    names = told_apart(names, [board.title.partition(": ")[2] for board in boards])
+    differing = differing_arguments(names, [board.evaluation.task_args for board in boards])
+    words = [about.task(b.task).settings(a) for b, a in zip(boards, differing, strict=True)]
+    names = told_apart(names, words)
+    names = told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board in boards])
+    return told_apart(names, [argument_pairs(args) for args in differing])
 
 
 def told_apart_by_evaluation(names: Sequence[str], boards: Sequence[Board]) -> list[str]:
