@@ -57,6 +57,10 @@ class Description:
         """Arguments in words, on a line."""
         return wording.settings(self.arguments, arguments)
 
+    def list_of_settings(self, arguments: Mapping[str, Any]) -> list[str]:
+        """Each argument in words."""
+        return wording.list_of_settings(self.arguments, arguments)
+
 
 class Descriptions:
     """The descriptions of all tasks and models of the installed plugins."""

@@ -137,13 +137,13 @@ def setting(judgement: Judgement, about: Descriptions, most_arguments: int | Non
     # 500 and 32,000 steps
     budget = " and ".join([*(text.removesuffix(" steps") for text in earlier), last])
     arguments = [
-        about.task(r.spec.task).settings(r.main.task_args).split(", ") for r in judgement.records
+        about.task(r.spec.task).list_of_settings(r.main.task_args) for r in judgement.records
     ]
     # A list, such as the sizes of a curve, is no setting of one number.
     shared = [
-        part
-        for part in (arguments[0] if arguments else ())
-        if "," not in part and all(part in other for other in arguments)
+        text
+        for text in (arguments[0] if arguments else ())
+        if "," not in text and all(text in other for other in arguments)
     ]
     return ", ".join(filter(None, [budget, *shared[:most_arguments]]))
 

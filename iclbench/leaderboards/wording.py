@@ -44,11 +44,14 @@ def setting(words: Mapping[str, Words], name: str, value: Any) -> str:
 
 
 def settings(words: Mapping[str, Words], arguments: Mapping[str, Any]) -> str:
-    """Arguments in words, on a line; those that are null are left out."""
-    settings = (
-        setting(words, name, value) for name, value in arguments.items() if value is not None
-    )
-    return ", ".join(filter(None, settings))
+    """Arguments in words, on a line; see `list_of_settings`."""
+    return ", ".join(list_of_settings(words, arguments))
+
+
+def list_of_settings(words: Mapping[str, Words], arguments: Mapping[str, Any]) -> list[str]:
+    """Each argument in words; those that are null or not worth saying are left out."""
+    texts = (setting(words, name, value) for name, value in arguments.items() if value is not None)
+    return list(filter(None, texts))
 
 
 def axis(words: Mapping[str, Words], name: str) -> str:

@@ -30,6 +30,16 @@ def records(tmp_path_factory):
             run(model="zero", **TASK, out=out)]  # fmt: skip
 
 
+def test_a_list_is_left_out_of_a_setting_as_a_whole(records):
+    args = {"dim": 2, "noise": [0.1, 0.2, 0.3], "sizes": [2, 4, 8], "examples": 4}
+    main = records[1].main.model_copy(update={"task_args": args})
+    record = records[1].model_copy(update={"evaluations": {"main": main}})
+    judgement = Judgement(finding(), "reproduced", 1.0, (), (record,))
+    about = Descriptions(pytest.fail)
+    assert words.setting(judgement, about) == "D\u00a0=\u00a02, N\u00a0=\u00a04"
+    assert words.setting(judgement, about, most_arguments=1) == "D\u00a0=\u00a02"
+
+
 @pytest.mark.parametrize(
     ("number", "changes", "text"),
     [
