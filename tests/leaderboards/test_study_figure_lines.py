@@ -121,6 +121,12 @@ def test_a_floor_far_away_is_named_and_not_drawn(floor, log, level):
     assert _far_level([{"y": [floor]}], tall, log=log) == ""
 
 
+def test_a_floor_of_rounding_does_not_flatten_lines_that_span_an_axis():
+    # A solver's distance from itself is its rounding in float32, and the floor's is in float64.
+    lines = [{"y": [2.0, 0.1]}, {"y": [1e-14, 1e-14]}]
+    assert _far_level([{"y": [3.2e-32] * 2}], lines, log=True) == "3.2e-32"
+
+
 def test_a_model_has_the_hue_that_it_has_on_other_pages(tmp_path):
     args = {"task": "least-squares", "task_args": {"dim": 2, "examples": [4, 6]}, "eval_prompts": 8}
     models = ["zero", "least-squares-qr"]

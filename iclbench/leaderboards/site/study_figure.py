@@ -29,7 +29,7 @@ from .plots import INTERVALS, SEEDS, plot
 
 #: A floor is named and not drawn where it lies so many times the lines' own height away from them,
 #: on a logarithmic axis and on others: the lines would be too flat to read.
-MOST_AWAY_LOG, MOST_AWAY = 2.0, 4.0
+MOST_AWAY_LOG, MOST_AWAY = 1.2, 4.0
 #: The name of a floor, and its values by those of the x axis.
 Floor = tuple[str, dict[Any, float]]
 
