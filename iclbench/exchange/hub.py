@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -20,8 +21,8 @@ from .packing import CHUNK, Kind, Package
 #: Seconds without an answer after which a download fails.
 TIMEOUT = 60.0
 
-#: `user/name`; with `datasets/` before it, a dataset.
-_REPOSITORY = re.compile(r"(datasets/)?([\w.-]{1,96}/[\w.-]{1,96})", re.ASCII)
+#: `user/name`; with `datasets/` before it, a dataset. `hub:` says that it is no folder.
+_REPOSITORY = re.compile(r"(hub:)?(datasets/)?([\w.-]{1,96}/[\w.-]{1,96})", re.ASCII)
 
 
 class Entry(NamedTuple):
@@ -43,7 +44,7 @@ def repository(text: str) -> tuple[Kind | None, str] | None:
     """The kind, if the text says it, and `user/name`; None for what is a path.
 
     A path begins with `.`, `/` or `~`, or has no `/` or several. Raises UsageError for what has
-    the form of `user/name` and can't be one.
+    the form of `user/name` and can't be one, or is a folder here too.
     """
     match = _REPOSITORY.fullmatch(text)
     if text.startswith((".", "/", "~")) or ".." in text:
@@ -52,7 +53,12 @@ def repository(text: str) -> tuple[Kind | None, str] | None:
         raise UsageError(f"{text} is not a repository name; for a folder, write ./{text}")
     if match is None:
         return None
-    return ("dataset" if match[1] else None), match[2]
+    if match[1] is None and Path(text).is_dir():
+        raise UsageError(
+            f"{text} is a folder here and may be a repository too: write ./{text} for the folder, "
+            f"or hub:{text} for the repository"
+        )
+    return ("dataset" if match[2] else None), match[3]
 
 
 class Hub:

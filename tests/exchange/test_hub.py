@@ -222,6 +222,8 @@ def test_a_hub_that_does_not_answer_is_named(cli, hub, monkeypatch):
     [
         ("ann/tiny", (None, "ann/tiny")),
         ("datasets/ann/tiny", ("dataset", "ann/tiny")),
+        ("hub:ann/tiny", (None, "ann/tiny")),
+        ("hub:datasets/ann/tiny", ("dataset", "ann/tiny")),
         ("./ann", None),
         ("../ann", None),
         ("./ann/tiny", None),
@@ -240,6 +242,21 @@ def test_an_address_is_told_from_a_path(text, expected):
 def test_a_mistyped_address_is_not_taken_for_a_folder(text):
     with pytest.raises(UsageError, match=r"is not a repository name; for a folder, write \./"):
         repository(text)
+
+
+@pytest.mark.parametrize("name", ["ann/tiny", "datasets/ann/tiny"])
+def test_a_folder_is_not_taken_for_a_repository_of_its_name(
+    cli, hub, trained, tmp_path, monkeypatch, name
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).mkdir(parents=True)
+    for words in (("pull", name), ("push", trained, "--to", name, "--yes")):
+        refused = cli(*words)
+        assert refused.code == 2
+        assert f"write ./{name} for the folder, or hub:{name} for the rep" in refused.err
+    assert hub.requests == []
+    assert cli("push", trained, "--to", "hub:ann/tiny", "--yes").code == 0
+    assert cli("pull", "hub:ann/tiny", "--out", "back").code == 0
 
 
 def test_what_is_not_there_is_one_line(cli, hub, trained, tmp_path):
