@@ -75,15 +75,15 @@ def show(
     from ..display.boards import overview_table, print_boards
     from ..leaderboards.board import comparable
     from ..leaderboards.held_out import without_failing
-    from ..leaderboards.reading import Together, boards_of, sound_records_of
+    from ..leaderboards.reading import Together, boards_of, require_task, sound_records_of
     from ..runs.store import RecordStore
 
     store = Together(tuple(map(RecordStore, records_folders(folders, out))))
+    require_task(store, task)
     problems: list[str] = []
     records = sound_records_of(store, problems.append, task=task)
     if not records and not problems:
-        where = f"there are no records in {store}"
-        raise UsageError(where + (f" of {task}" if task else ""))
+        raise UsageError(f"there are no records in {store}")
     output = Output(style, columns, sort)
     is_plain = output.is_default and not (commands or every or task)
     groups = comparable(records) if is_plain else []

@@ -15,7 +15,7 @@ from ..files import RECORDS, read_regular_file, regular_file, regular_file_diges
 from ..leaderboards.board import Boards
 from ..leaderboards.curves import curves_table
 from ..leaderboards.export import as_parquet
-from ..leaderboards.reading import sound_boards
+from ..leaderboards.reading import require_task, sound_boards
 from ..runs.objects import Objects
 from ..runs.store import MOST_RECORD_BYTES, RecordStore, read_record
 from .cards import model_card, results_card, task_card
@@ -88,6 +88,7 @@ def _pack_record(path: Path) -> Package:
 def _pack_results(folder: Path, refused: Reporter, task: str | None) -> Package:
     """The rows and curves as Parquet, the records with their files, and a card."""
     store = RecordStore(folder)
+    require_task(store, task)
     boards = sound_boards(store, refused, task=task, whole=True)
     records = [row.record for board in boards for row in board.rows]
     if not records:

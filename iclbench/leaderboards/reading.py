@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..api.errors import PLUGIN_FAILURES, RecordError, problem_with
+from ..api.errors import PLUGIN_FAILURES, RecordError, problem_with, unknown
 from ..api.record import Record
 from ..runs.objects import OBJECTS_FOLDER, Objects
 from ..runs.recorded_answers import read_answers
@@ -73,6 +73,13 @@ def sound_records_of(
             else:
                 records.append(record)
     return records
+
+
+def require_task(store: RecordStore | Together, task: str | None) -> None:
+    """Raise UsageError for a task that none of the store's records is of."""
+    tasks = {path.parent.name for path in store.paths()}
+    if tasks and task not in {None, *tasks}:
+        raise unknown("task of these records", str(task), tasks)
 
 
 def sound_boards(

@@ -202,6 +202,9 @@ def test_many_boards_are_shown_a_line_each(cli, tmp_path, monkeypatch):
     assert "Use --task NAME for the boards of one task" in short
     assert cli("leaderboard", "show", tmp_path, "--all").out.count("ranked by") == 2
     assert cli("leaderboard", "show", tmp_path, "--task", "ridge").out.count("ranked by") == 1
+    unknown = cli("leaderboard", "show", tmp_path, "--task", "rigde")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "unknown task of these records 'rigde'; did you mean 'ridge'?" in unknown.err
     assert len(json.loads(cli("leaderboard", "show", tmp_path, "--format", "json").out)) == 4
 
 

@@ -57,9 +57,9 @@ def test_a_task_restricts_a_folder(cli, results, tmp_path):
     assert {"least-squares", "least-squares-prefixes"} <= tasks[0]
     assert "least-squares-prefixes" not in tasks[1]
     assert "least-squares" in tasks[1]
-    outcome = cli("push", results, "--task", "read", "--to", tmp_path / "copy")
+    outcome = cli("push", results, "--task", "least-square", "--to", tmp_path / "copy")
     assert outcome.code == 2
-    assert "there are no sound records" in outcome.err
+    assert "unknown task of these records 'least-square'; did you mean" in outcome.err
     assert not (tmp_path / "copy").exists()
 
 
