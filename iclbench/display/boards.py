@@ -15,6 +15,7 @@ from ..leaderboards.board_names import board_names
 from ..leaderboards.floor import Floor, floor_of
 from ..leaderboards.labels import labels_of
 from ..leaderboards.page_parts import held_out_legend
+from ..leaderboards.rank_legend import rank_legend
 from ..leaderboards.representative import is_one_training, weakness
 from ..leaderboards.row import Row
 from ..leaderboards.sizes import known_parameters
@@ -150,7 +151,8 @@ def legend(boards: Sequence[Board]) -> list[str]:
         formats.bounds_mark(row.bounds, row.seeds) + formats.ONE_SEED * row.one_seed_above
         for row in rows
     )
-    parts = [f"{formats.LEGEND}."]
+    words = [f"{word}: {text}" for word, text in rank_legend([r for r in rows if r.is_trained])]
+    parts = [f"{formats.LEGEND}.", *([f"{' · '.join(words)}."] if words else [])]
     parts += [formats.DIGITS] if any(board.has_digits for board in boards) else []
     return [*parts, *held_out_legend(boards), *bounds_legend(marks)]
 
@@ -235,7 +237,8 @@ def overview_table(groups: Sequence[Sequence[Record]], credible: Container[str])
     )
     marks = "".join(line["score"].text for line in lines)
     hidden = len(every) - len(lines)
-    notes = [f"{counted(hidden, 'board')} without trained rows left out (--all)"] if hidden else []
+    notes = ["the best score may not differ significantly from others (--task shows ranks)"]
+    notes += [f"{counted(hidden, 'board')} without trained rows left out (--all)"] if hidden else []
     return Table(columns, lines, notes=(*notes, *bounds_legend(marks)))
 
 

@@ -47,7 +47,7 @@ def _legend() -> list[str]:
         "**1% worst** is the 99th percentile of the metric, or the 1st if higher is better.",
         "**Vs. row above** is the mean paired difference on the same prompts with its 95% "
         "interval, in digits gained if rows are ranked by digits; `*` marks intervals that exclude "
-        "0.",
+        "0. These are single tests: ranks are corrected for the number of rows, and they are not.",
         "**Seeds** says *fewer* if another row of the track has more seeds. **Over seeds** gives "
         "the lowest and the highest score of a seed. **Steps × batch** is training steps × prompts "
         "per step.",

@@ -76,7 +76,7 @@ def test_tables_fit_the_terminal_and_say_what_they_leave_out(boards, monkeypatch
     print_boards(boards)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= width
-    heads = [line for line in lines if line.startswith("rank ")]
+    heads = [line for line in lines if line.startswith("rank  ")]
     assert len(heads) == len(boards)
     left_out = any("mean error" not in head for head in heads if "digits" in head)
     assert any(line.startswith("not shown:") for line in lines) == left_out
@@ -98,6 +98,14 @@ def test_without_a_terminal_tables_have_every_column(boards, capsys):
     assert "not shown" not in text
     assert "    iclbench run --model zero" in text
     assert text.rstrip().endswith("16 in float64.")
+
+
+def test_the_words_that_stand_for_ranks_are_explained(board):
+    explained = " ".join(legend([board]))
+    told = {row.unranked or str(row.rank) for row in board.rows if row.is_trained}
+    assert told
+    for word in told:
+        assert f"{word}: " in explained or "–" not in word
 
 
 def test_columns_and_order_can_be_chosen(board, capsys):

@@ -6,20 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from .. import formats
 from ..board import Board
-from ..groups import ALONE, GIVEN, HELD_OUT, ONE_SEED
+from ..rank_legend import rank_legend
 from ..row import Row
 
 #: The name of each origin's mark.
 _ORIGINS = dict(text.split(" ", 1) for text in formats.LEGEND.split(" · "))
 #: What each kind of interval's mark means.
 _BOUNDS = dict(text.split(" ", 1) for text in formats.BOUNDS_LEGEND.split(" · "))
-#: Why a row has no rank.
-_UNRANKED = {
-    ALONE: "no other row of the track is ranked",
-    ONE_SEED: "a single seed is not ranked",
-    GIVEN: "the training started from them, so it is not ranked",
-    HELD_OUT: "significantly worse on held-out prompts, so not ranked",
-}
 #: What is said of a row that is not better than chance.
 _CHANCE = {
     "chance": "the model ignores the examples",
@@ -35,20 +28,11 @@ def legend(boards: Sequence[Board]) -> list[tuple[str, str]]:
     trained = [row for row in rows if row.is_trained]
     return [
         *((mark, name) for mark, name in _ORIGINS.items() if mark in formats.marks(rows)),
-        *_of_ranks(trained),
+        *rank_legend(trained),
         *_of_intervals(rows),
         *((word, text) for word, text in _CHANCE.items() if word in {row.chance for row in rows}),
         *_of_training(trained),
     ]
-
-
-def _of_ranks(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    ranked = [row.rank for row in rows if row.rank is not None]
-    wide = next((rank for rank in ranked if rank.first < rank.last), None)
-    if wide is not None:
-        yield f"rank {wide}", "the places that significance tests within the track leave open"
-    reasons = {row.unranked for row in rows}
-    yield from ((word, text) for word, text in _UNRANKED.items() if word in reasons)
 
 
 def _of_intervals(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,26 @@
+"""What the ranks of a table mean, and the words that stand in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .groups import ALONE, GIVEN, HELD_OUT, ONE_SEED
+from .row import Row
+
+#: Why a row has no rank.
+_UNRANKED = {
+    ALONE: "no other row of the track is ranked",
+    ONE_SEED: "a single seed is not ranked",
+    GIVEN: "the training started from them, so it is not ranked",
+    HELD_OUT: "significantly worse on held-out prompts, so not ranked",
+}
+
+
+def rank_legend(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+    """An example of a rank among these trained rows, and each word, with what it means."""
+    ranked = [row.rank for row in rows if row.rank is not None]
+    wide = next((rank for rank in ranked if rank.first < rank.last), None)
+    if wide is not None:
+        yield f"rank {wide}", "the places that significance tests within the track leave open"
+    reasons = {row.unranked for row in rows}
+    yield from ((word, text) for word, text in _UNRANKED.items() if word in reasons)
