@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
+from ..console import counted
 from ..discovery import CATALOG_HOOKS, HOOKS, Plugin
 from ..leaderboards.descriptions import about_path
+from ..leaderboards.studies import sweep_files_of
 from ..plugins import host
 from ..runs.checks import expect
+from ..sweeps.files import read_sweep_file
 from .parts import check_about
 from .trials import Checks, tiny_run, trainable
 
@@ -23,8 +28,10 @@ def checks_of_plugin(plugin: Plugin) -> Checks:
     observed = _run_hooks(plugin)
     if observed and not plugin.problem:
         yield "observes", partial(_observes, plugin, observed)
-    if about_path(plugin) is not None:
+    if not plugin.problem and about_path(plugin) is not None:
         yield "about", partial(check_about, plugin)
+    if not plugin.problem and (files := sweep_files_of(plugin)):
+        yield "sweeps", partial(_reads, files)
 
 
 def _run_hooks(plugin: Plugin) -> list[str]:
@@ -53,6 +60,15 @@ def _loads(plugin: Plugin) -> str:
     if not heavy:
         return "importing it is cheap"
     return f"importing it imports {heavy}, which slows every command: name targets 'module:Name'"
+
+
+def _reads(files: Sequence[Path]) -> str:
+    """Every sweep file is one, at every size."""
+    for path in files:
+        file = read_sweep_file(path)
+        for size in file.sizes:
+            file.sized(size)
+    return counted(len(files), "sweep file")
 
 
 def _observes(plugin: Plugin, hooks: list[str]) -> str:

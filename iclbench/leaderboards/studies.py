@@ -12,6 +12,7 @@ from pathlib import Path
 from ..api.errors import UsageError, unknown
 from ..api.record import Record
 from ..console import counted
+from ..discovery import Plugin
 from ..files import LEADERBOARDS, RECORDS, STUDIES
 from ..plugins import PluginHost
 from ..sweeps.files import QUICK, SweepFile, read_sweep_file
@@ -32,7 +33,7 @@ class Study:
     @property
     def caption(self) -> str:
         """The first sentence of the file's first comment, which describes the figure."""
-        lines = self.path.read_text("utf-8-sig").splitlines()
+        lines = self.path.read_text("utf-8-sig", errors="replace").splitlines()
         comment = itertools.takewhile(lambda line: line.startswith("#"), lines)
         text = " ".join(line.removeprefix("#").strip() for line in comment)
         # A sentence ends before a capital; "B.3" and "W_e" don't.
@@ -43,18 +44,25 @@ def studies(host: PluginHost) -> list[Study]:
     """The studies of all loaded plugins, from the folder `sweeps` of each package."""
     names: dict[Path, str] = {}
     for plugin in host.plugins:
-        for folder in [] if plugin.problem else plugin.folders:
-            for path in sorted((folder / "sweeps").glob("*.toml")):
-                if _has_figure(path):
-                    names.setdefault(path, f"{plugin.name}/{path.stem}")
+        for path in [] if plugin.problem else sweep_files_of(plugin):
+            if _has_figure(path):
+                names.setdefault(path, f"{plugin.name}/{path.stem}")
     return sorted((Study(name, path) for path, name in names.items()), key=lambda s: s.name)
 
 
+def sweep_files_of(plugin: Plugin) -> list[Path]:
+    """The sweep files that a plugin's package ships, some of which are studies."""
+    return [p for folder in plugin.folders for p in sorted((folder / "sweeps").glob("*.toml"))]
+
+
 def _has_figure(path: Path) -> bool:
+    """Whether it is a study, as a file with a mistake may be: whoever asks for it learns of it."""
     try:
         return "figure" in tomllib.loads(path.read_text("utf-8-sig"))
-    except (OSError, ValueError):
+    except OSError:
         return False
+    except (ValueError, RecursionError):
+        return True
 
 
 def find_study(name: str, host: PluginHost) -> Study:

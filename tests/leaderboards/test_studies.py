@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import builtins
 import shutil
+import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from browser import find
 
-from iclbench.leaderboards.studies import Study, _has_figure, caption, find_study, studies
+from iclbench import UsageError
+from iclbench.discovery import Plugin
+from iclbench.kit.whole import checks_of_plugin
+from iclbench.leaderboards.studies import (
+    Study,
+    _has_figure,
+    caption,
+    find_study,
+    studies,
+    study_records,
+)
 from iclbench.plugins import host
 from iclbench.sweeps.sweep import sweep
 
@@ -176,6 +188,25 @@ def test_images_are_written(cli, study, tmp_path, kind, start):
                 "--file", path)  # fmt: skip
     assert outcome.code == 0, outcome.err
     assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("mistake", [b"[figure\n", b'title = "\xe4"\n', b"a = " + b"[" * 9999])
+def test_a_study_with_a_mistake_is_named_and_told(tmp_path, monkeypatch, mistake):
+    (tmp_path / "sweeps").mkdir()
+    path = tmp_path / "sweeps" / "mine.toml"
+    path.write_bytes(b"# Figure 1.\n" + mistake)
+    package = ModuleType("of_a_study")
+    package.__path__ = [str(tmp_path)]
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    plugin = Plugin("p", "p", "1", package.__name__, 0.0)
+    study = find_study("mine", SimpleNamespace(plugins=[plugin]))
+    assert (study.name, study.caption) == ("p/mine", "Figure 1.")
+    check = dict(checks_of_plugin(plugin))["sweeps"]
+    for reads in (check, lambda: study_records(study, "quick", None)):
+        with pytest.raises(UsageError, match=r"mine\.toml is n"):
+            reads()
+    path.write_text(SMALL)
+    assert check() == "1 sweep file"
 
 
 def test_a_study_may_start_with_a_byte_order_mark(tmp_path):
