@@ -22,7 +22,7 @@ def test_entry_is_attributed_to_its_distribution_and_version(sample_plugin, kind
 
 
 GARBAGE = {
-    "no entry": ("'least-squares'", "'least-squares' is not an Entry"),
+    "no entry": ("'least-squares'", "is not an Entry: write Entry(name, summary"),
     "no list": ("*5", "iclbench_architectures raised TypeError"),
     "capitals": ("Entry('Bad Name', 's', 'm:N')", "'Bad Name' is not a name"),
     "no name": ("Entry(None, 's', 'm:N')", "None is not a name"),

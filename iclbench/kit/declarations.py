@@ -24,7 +24,7 @@ PROMPTS = 4
 #: Added to the weights, so that no part of a model is left out because it starts at 0.
 NOISE = 0.1
 #: Names that are more alike than this are one name and a misspelling of it.
-ALIKE = 0.85
+ALIKE = 0.75
 #: How far from the truth the kinds of errors are looked at.
 DISTANCE = 1e-6
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from ..api.architecture import Architecture, Solver
 from ..api.asked import Asked
-from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
+from ..api.errors import PLUGIN_FAILURES, UnsupportedError, UsageError, reason_of
 from ..api.executor import Executor
 from ..api.grader import Grader
 from ..api.metric import Metric
@@ -114,8 +114,14 @@ def _construction(name: str, weights: str) -> str:
     refusals = []
     for task in all_tasks(_distribution("model", name)):
         try:
-            tiny_run(architecture, task.name, weights=weights, model_args={}, seeds=1)
+            construction.build(task.signature, construction.Config(), task)
         except UsageError as error:
+            refusals.append(f"{task.name}: {reason_of(error)}")
+            continue
+        # What it builds must fit the model; only the model may still refuse the task.
+        try:
+            tiny_run(architecture, task.name, weights=weights, model_args={}, seeds=1)
+        except UnsupportedError as error:
             refusals.append(f"{task.name}: {reason_of(error)}")
         else:
             return f"on {task.name}; its record verifies"

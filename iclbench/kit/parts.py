@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from importlib.util import find_spec
 from inspect import isfunction
 from pathlib import Path
@@ -40,7 +41,7 @@ from ..runs.evaluate import evaluate, floor
 from ..runs.grading import Grading
 from ..runs.suites import resolve_suite
 from ..training.optimizers.choice import with_whole_optimizer
-from .trials import NotCheckedError
+from .trials import NotCheckedError, usable_task
 
 #: What a grader is shown: an ordinary ending, an empty one, and one with other letters.
 COMPLETIONS = [
@@ -244,17 +245,27 @@ def check_about(plugin: Plugin) -> str:
     known = {(kind, e.name) for kind in ("task", "model") for e in plugin.entries.get(kind, ())}
     others = sorted(f"{kind} {name}" for kind, name in described - known)
     expect(not others, f"about.toml describes what the plugin lacks: {', '.join(others)}")
-    surplus = sorted(about.arguments.keys() - _arguments(plugin))
-    expect(not surplus, f"about.toml explains arguments that nothing takes: {', '.join(surplus)}")
+    taken = {
+        (kind, entry.name): _arguments(kind, entry.name)
+        for kind in ("task", "model", "grader")
+        for entry in plugin.entries.get(kind, ())
+    }
+    _expect_taken("nothing takes", about.arguments, set().union(*taken.values()))
+    for kind, entries in (("task", about.tasks), ("model", about.models)):
+        for name, texts in entries.items():
+            _expect_taken(f"{kind} {name} does not take", texts.arguments, taken[kind, name])
     return f"of {len(described)} of {len(known)} tasks and models"
 
 
-def _arguments(plugin: Plugin) -> set[str]:
-    """The arguments of the plugin's tasks, models with their constructions, and graders."""
-    names: set[str] = set()
-    for kind in ("task", "model", "grader"):
-        for entry in plugin.entries.get(kind, ()):
-            target = host().target(kind, entry.name)[1]
-            constructions = getattr(target, "constructions", {}).values()
-            names.update(*(one.Config.model_fields for one in (target, *constructions)))
-    return names
+def _expect_taken(who: str, explained: Iterable[str], taken: set[str]) -> None:
+    surplus = ", ".join(sorted({*explained} - taken))
+    expect(not surplus, f"about.toml explains arguments that {who}: {surplus}")
+
+
+def _arguments(kind: str, name: str) -> set[str]:
+    """The arguments of a task, a model with its constructions, or a grader; a task's axes too."""
+    target = host().target(kind, name)[1]
+    constructions = getattr(target, "constructions", {}).values()
+    names = {field for one in (target, *constructions) for field in one.Config.model_fields}
+    task = usable_task(name) if kind == "task" else None
+    return names if task is None else names | {axis.name for axis in task.axes.values()}

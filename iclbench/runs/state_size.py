@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import nn
 from ..api.architecture import Architecture
 from ..api.capabilities import StatesSize, offers
 from ..api.config import Config
+from ..api.errors import UsageError
 from ..api.prompts import Regression, Signature, Text
 
 #: Lengths, in positions, at which `describe_state` compares.
@@ -21,9 +23,21 @@ DIM, VOCABULARY = 5, 16
 
 
 def state_sizes(module: nn.Module, length: int) -> tuple[int, ...] | None:
-    """Return the numbers per prompt that each layer keeps after `length` positions, or None."""
+    """Return the numbers per prompt that each layer keeps after `length` positions, or None.
+
+    Raises UsageError for a `state_sizes` that gives something else, the module's or a mixer's.
+    """
     stating: Any = module
-    return stating.state_sizes(length) if offers(module, StatesSize) else None
+    if not offers(module, StatesSize):
+        return None
+    try:
+        sizes = stating.state_sizes(length)
+        return None if sizes is None else tuple(map(operator.index, sizes))
+    except TypeError as error:
+        name = type(module).__name__
+        raise UsageError(
+            f"state_sizes of {name}, or of a mixer in it, must give (n, …) or None: {error}"
+        ) from error
 
 
 def state_bytes(module: nn.Module, length: int, dtype: torch.dtype) -> tuple[int, ...] | None:

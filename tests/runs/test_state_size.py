@@ -6,7 +6,15 @@ import pytest
 import torch
 from torch import nn
 
-from iclbench import SequenceArchitecture, SequenceConfig, Signature, StatesSize, host, offers
+from iclbench import (
+    SequenceArchitecture,
+    SequenceConfig,
+    Signature,
+    StatesSize,
+    UsageError,
+    host,
+    offers,
+)
 from iclbench.api.prompts import Sequence
 from iclbench.runs.state_size import describe_state, layers_text, state_bytes, state_sizes
 
@@ -31,6 +39,16 @@ def built(name, **args):
 )
 def test_every_layer_tells_the_size_of_its_state(name, args, per_layer):
     assert state_sizes(built(name, **args), 7) == (per_layer, per_layer)
+
+
+@pytest.mark.parametrize(("sizes", "reason"), [(16, "not iterable"), ((1.5,), "as an integer")])
+def test_another_form_of_sizes_is_named(sizes, reason):
+    class Stating(nn.Module):
+        def state_sizes(self, length):
+            return sizes
+
+    with pytest.raises(UsageError, match=rf"state_sizes of Stating.* must give .*{reason}"):
+        state_sizes(Stating(), 7)
 
 
 def test_keys_and_values_in_the_cache_are_the_state_of_softmax_attention():
