@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...api.errors import UsageError
 from ...api.record import Record
@@ -18,15 +18,14 @@ from .line import Line
 from .maps import draw_maps
 from .panels import Panel, panels
 from .references import is_numeric, with_references
-from .wording import floor_name, labels_in_words, worded
+from .wording import floor_name, floor_names, labels_in_words, worded
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-#: The color, the dashes and the symbol of a group of lines.
-Style = tuple[str, str, str]
 #: The lines of floors, and of models without the argument that the x axis varies.
-FLOOR_LINE, REFERENCE_LINE = {"dash": "dot", "color": "gray"}, {"dash": "dash"}
+FLOOR_COLORS = ("gray", "black")
+FLOOR_LINE, REFERENCE_LINE = {"dash": "dot"}, {"dash": "dash"}
 #: Pixels of a figure without its panels, of a row of panels, and of one with an axis of its own.
 FRAME, ROW, COLUMN = 200, 300, 320
 #: The width of a page, of a panel at least and at most, and of a character.
@@ -37,6 +36,15 @@ DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star")
 #: An axis with at most so many different numbers has a tick at each.
 MOST_TICKS = 10
+
+
+class Style(NamedTuple):
+    """The color, the dashes and the symbol of a group of lines, and the color of its floor."""
+
+    color: str
+    dash: str
+    symbol: str
+    floor: str = FLOOR_COLORS[0]
 
 
 def draw(figure: Figure, records: Sequence[Record]) -> go.Figure:
@@ -68,9 +76,8 @@ def _draw_panels(
     # Dashed lines are those of reference, where there are any.
     has_dashes = not any(x.reference for row in rows for panel in row for x in panel.lines)
     styles = dict(zip(groups, _styles(len(groups), has_dashes=has_dashes), strict=True))
-    # The legend names floors once.
-    label = floor_name(records)
-    floor = label if label == "floor" else f"{label} (floor)"
+    floors = floor_names(figure, records, rows, _floor_label(records))
+    shades = dict(zip(dict.fromkeys(floors.values()), FLOOR_COLORS, strict=False))
     # Panels side by side share an axis where they show the same.
     shares = all(len({(panel.y_title, panel.log_y) for panel in row}) == 1 for row in rows)
     gap = 0.1 if shares else 0.3
@@ -87,8 +94,9 @@ def _draw_panels(
     for row, members in enumerate(rows, start=1):
         for column, panel in enumerate(members, start=1):
             for line in panel.lines:
-                named = replace(line, name=floor) if line.floor else line
-                trace = _trace(named, styles[line.group], repeated=named.name in in_legend)
+                named = replace(line, name=floors[line.group]) if line.floor else line
+                style = styles[line.group]._replace(floor=shades.get(named.name, FLOOR_COLORS[0]))
+                trace = _trace(named, style, repeated=named.name in in_legend)
                 in_legend.add(named.name)
                 drawing.add_trace(trace, row=row, col=column)
             kind = "log" if panel.log_y else "linear"
@@ -109,6 +117,12 @@ def _draw_panels(
     # Plotly writes the titles of columns as annotations.
     drawing.update_annotations(font_size=13)
     return drawing
+
+
+def _floor_label(records: Sequence[Record]) -> str:
+    """What the floors are called: a target is not a floor, as models can pass it."""
+    label = floor_name(records)
+    return label if label in {"floor", "target"} else f"{label} (floor)"
 
 
 def _width(row: Sequence[Panel], *, shares: bool) -> int | None:
@@ -166,15 +180,16 @@ def _trace(line: Line, style: Style, *, repeated: bool) -> go.Scatter:
     import plotly.graph_objects as go
 
     name = escaping.plotly(line.name)
-    color, dash, symbol = style
-    dashes = REFERENCE_LINE if line.reference else {"dash": dash}
+    dashes = REFERENCE_LINE if line.reference else {"dash": style.dash}
     trace: dict[str, Any] = {
         "x": line.x,
         "y": line.y,
         "name": name,
         "mode": line.mode,
-        "line": FLOOR_LINE if line.floor else {"color": color, **dashes},
-        "marker": {"symbol": symbol, "size": 7},
+        "line": {"color": style.floor, **FLOOR_LINE}
+        if line.floor
+        else {"color": style.color, **dashes},
+        "marker": {"symbol": style.symbol, "size": 7},
         # The legend shows a name once; clicking it switches the line in every panel.
         "legendgroup": name,
     }
@@ -195,6 +210,6 @@ def _styles(count: int, *, has_dashes: bool) -> list[Style]:
     known = palettes.qualitative.D3 if count <= 10 else palettes.qualitative.Dark24
     dashes = DASHES if has_dashes else DASHES[:1]
     return [
-        (known[i % len(known)], dashes[i % len(dashes)], SYMBOLS[i % len(SYMBOLS)])
+        Style(known[i % len(known)], dashes[i % len(dashes)], SYMBOLS[i % len(SYMBOLS)])
         for i in range(count)
     ]

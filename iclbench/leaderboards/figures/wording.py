@@ -15,7 +15,7 @@ from ..floor import FLOOR_LABELS
 from ..formats import digits_of, file_name, in_words
 from ..wording import axis, setting
 from .line import Line
-from .panels import Panel, label_of
+from .panels import Panel, drawn, label_of
 
 #: What the distribution that a model was trained on is called beside shifts of it.
 AS_TRAINED = "as trained"
@@ -117,6 +117,32 @@ def floor_name(records: Sequence[Record]) -> str:
     """What the records' floors are called, if they are of one kind."""
     floors = {r.main.floor.kind for r in records if r.main.floor.metrics}
     return FLOOR_LABELS.get(floors.pop(), "floor") if len(floors) == 1 else "floor"
+
+
+def floor_names(
+    figure: Figure, records: Sequence[Record], rows: Sequence[Sequence[Panel]], name: str
+) -> dict[str, str]:
+    """What the floor of each group of lines is called: `name`, with the dtype if they differ by it.
+
+    A group of several dtypes has the name alone.
+    """
+    dtypes: dict[str, set[str]] = {}
+    for record in drawn(figure, records):
+        dtypes.setdefault(label_of(figure.lines, record), set()).add(record.spec.dtype)
+    dtype_of = {group: next(iter(known)) for group, known in dtypes.items() if len(known) == 1}
+    lines = [line for row in rows for panel in row for line in panel.lines]
+    points: dict[str, set[tuple[Any, float | None]]] = {}
+    for line in lines:
+        if line.floor and line.group in dtype_of:
+            pairs = zip(line.x, line.y, strict=True)
+            points.setdefault(dtype_of[line.group], set()).update(pairs)
+    first, *others = points.values() or [set()]
+    if all(other == first for other in others):
+        dtype_of = {}
+    return {
+        line.group: f"{name}, {dtype_of[line.group]}" if line.group in dtype_of else name
+        for line in lines
+    }
 
 
 class _Words:

@@ -16,7 +16,7 @@ from ..figures.distinct import with_distinct_lines
 from ..figures.line import Line
 from ..figures.panels import Panel, drawn, label_of, panels
 from ..figures.references import is_numeric
-from ..figures.wording import DIGITS_OF, floor_name, labels_in_words, worded
+from ..figures.wording import DIGITS_OF, floor_name, floor_names, labels_in_words, worded
 from ..formats import digits_of, linear, short
 from ..study_notes import StudyNotes
 from .dot_list import Dot, dot_plot
@@ -30,8 +30,8 @@ from .plots import INTERVALS, SEEDS, plot
 #: A floor is named and not drawn where it lies so many times the lines' own height away from them,
 #: on a logarithmic axis and on others: the lines would be too flat to read.
 MOST_AWAY_LOG, MOST_AWAY = 1.2, 4.0
-#: The name of a floor, and its values by those of the x axis.
-Floor = tuple[str, dict[Any, float]]
+#: A line of a floor, and the values by those of the x axis of all that agree with it.
+Floor = tuple[Line, dict[Any, float]]
 
 
 def study_views(described: Figure, records: Sequence[Record], about: Descriptions) -> list[View]:
@@ -49,16 +49,19 @@ def study_views(described: Figure, records: Sequence[Record], about: Description
     # A score of which more is better, such as accuracy, is no magnitude.
     free = described.log_y is None and all(r.ranking.better == "lower" for r in records)
     spread = INTERVALS if described.x == CURVE else SEEDS
-    style = _Style(hues, floor_name(records), spread)
+    floor = floor_name(records)
+    style = _Style(hues, floor, floor_names(described, records, rows, floor), spread)
     return [_panel(panel, free, style) for panel in panels_drawn]
 
 
 @dataclass(frozen=True)
 class _Style:
-    """The hue of each group of lines, what the floor is called, and what bars are."""
+    """The hue of each group of lines, what floors are called, and what bars are."""
 
     hues: Mapping[str, int]
     floor: str
+    #: The same of each group.
+    floors: Mapping[str, str]
     spread: str
 
 
@@ -149,14 +152,15 @@ def _lines(panel: Panel, title: str, style: _Style) -> View:
     for line in panel.lines:
         points = [(x, finite_value(y)) for x, y in zip(line.x, line.y, strict=True)]
         if line.floor:
-            _add_floor(floors, line.name, {x: y for x, y in points if y is not None})
+            _add_floor(floors, line, {x: y for x, y in points if y is not None})
         else:
             hue = style.hues[line.group]
             solid.append(_points(points, line.name) | _bars(line) | {"hue": hue})
-    dotted = [
-        {**_points(sorted(ys.items()), name if i else style.floor), "reference": True}
-        for i, (name, ys) in enumerate(floors)
-    ]
+    dotted: list[dict[str, Any]] = []
+    for line, ys in floors:
+        name = style.floors[line.group]
+        name = line.name if any(name == known["name"] for known in dotted) else name
+        dotted.append({**_points(sorted(ys.items()), name), "reference": True})
     # Floors that differ by a line would hide it.
     dotted = dotted[:1] if len(dotted) > 3 else dotted
     # Digits are read from 0 to the floor.
@@ -188,7 +192,7 @@ def _far_level(
     return short(10**level, 2) if log else linear(level)
 
 
-def _add_floor(floors: list[Floor], name: str, ys: dict[Any, float]) -> None:
+def _add_floor(floors: list[Floor], line: Line, ys: dict[Any, float]) -> None:
     """Add a line's floor to one that it agrees with, or as one of its own."""
     for _, known in floors:
         shared = [x for x in ys if x in known]
@@ -197,7 +201,7 @@ def _add_floor(floors: list[Floor], name: str, ys: dict[Any, float]) -> None:
             known.update(ys)
             return
     if ys:
-        floors.append((name, ys))
+        floors.append((line, ys))
 
 
 def _points(pairs: Sequence[tuple[Any, float | None]], name: str) -> dict[str, Any]:
