@@ -64,6 +64,7 @@ BROKEN = {
     "hook exits": (RAISES.format("SystemExit(3)"), "iclbench_commands raised SystemExit: 3"),
     "hook interrupts": (RAISES.format("KeyboardInterrupt"), "KeyboardInterrupt"),
     "long name": (offer_model("a" * 81), "'aaaaaaaaaaaaaaaaaaaa'…: a name has at most 80"),
+    "a device on Windows": (offer_model("con"), "'con': a name has at most 80 "),
     "misspelled": (
         offer("iclbench_taks"),
         "unknown hook 'iclbench_taks'; did you mean 'iclbench_tasks'",

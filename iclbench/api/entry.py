@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from .names import is_plain_name
+
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 #: The longest name, in characters: names of files hold it.
 _LONGEST_NAME = 80
@@ -32,8 +34,9 @@ class Entry:
             return f"{self.name!r} is not a name: use lower-case words joined by hyphens"
         if not isinstance(self.mixer, str) or (self.mixer and not _NAME.fullmatch(self.mixer)):
             return f"{self.name}: mixer {self.mixer!r} is not lower-case words joined by hyphens"
-        if len(self.name) > _LONGEST_NAME:
-            return f"{self.name[:20]!r}…: a name has at most {_LONGEST_NAME} characters"
+        if len(self.name) > _LONGEST_NAME or not is_plain_name(self.name):
+            shown = repr(self.name[:20]) + "…" * (len(self.name) > 20)
+            return f"{shown}: a name has at most {_LONGEST_NAME} characters, and is no device's"
         if not isinstance(self.summary, str) or self.summary.splitlines() != [self.summary]:
             return f"{self.name}: the summary must be one line"
         if isinstance(self.target, str) and not _TARGET.fullmatch(self.target):

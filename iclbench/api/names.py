@@ -20,6 +20,11 @@ MOST_DEPTH = 50
 #: Integers are smaller than this: other programs read them as 64 bits.
 INTEGER_LIMIT = 2**63
 
+#: What Windows takes for a device, also with an extension.
+_DEVICES = frozenset({"con", "prn", "aux", "nul"}) | {
+    f"{kind}{number}" for kind in ("com", "lpt") for number in range(1, 10)
+}
+
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+([.+-][A-Za-z0-9_]+)*")
 
 #: A short text that a page shows in one line, such as the name of a device.
@@ -27,8 +32,12 @@ Label = Annotated[str, MaxLen(500)]
 
 
 def is_plain_name(text: str) -> bool:
-    """Whether a text can name a file: letters, digits, `_`, and single `.`, `+`, `-` between."""
-    return len(text) <= MOST_NAME and _PLAIN_NAME.fullmatch(text) is not None
+    """Whether a text can name a file: letters, digits, `_`, and single `.`, `+`, `-` between.
+
+    Names that are devices on Windows can't.
+    """
+    is_device = text.partition(".")[0].lower() in _DEVICES
+    return len(text) <= MOST_NAME and _PLAIN_NAME.fullmatch(text) is not None and not is_device
 
 
 def visible(text: str, most: int = MOST_TEXT) -> str:

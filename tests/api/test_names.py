@@ -19,7 +19,9 @@ from iclbench.api.names import (
 )
 
 
-@pytest.mark.parametrize("name", ["zero", "least-squares", "a_b", "a.json", "gpt+x", "X1"])
+@pytest.mark.parametrize(
+    "name", ["zero", "least-squares", "a_b", "a.json", "gpt+x", "X1", "console", "com0"]
+)
 def test_plain_names(name):
     assert is_plain_name(name)
 
@@ -27,7 +29,7 @@ def test_plain_names(name):
 @pytest.mark.parametrize(
     "name",
     ["", ".", "..", "../a", "a/b", "a\\b", "a..b", ".a", "-a", "a-", "a b", "a\n", "é", "a\0",
-     "a" * 101, "a:b", "a|b", "<b>", "\u202ea"],
+     "a" * 101, "a:b", "a|b", "<b>", "\u202ea", "con", "NUL", "aux.json", "com1", "lpt9.tar.gz"],
 )  # fmt: skip
 def test_names_that_are_not_plain(name):
     assert not is_plain_name(name)
