@@ -117,7 +117,7 @@ def parse_arguments(texts: Iterable[str], option: str) -> dict[str, Any]:
 
     Values are read as JSON, or else as text. Commas inside brackets or quotes don't split, and a
     value may contain `=`. What is given as text replaces what a file before it says. Raises
-    UsageError, also for two values of one key.
+    UsageError, also for two values of one key, and for a bracket or quote that nothing closes.
     """
     merged: dict[str, Any] = {}
     given: dict[str, Any] = {}
@@ -125,7 +125,7 @@ def parse_arguments(texts: Iterable[str], option: str) -> dict[str, Any]:
         if text.startswith("@"):
             merged.update(_read_file(Path(text[1:]), option))
             continue
-        for part in _split(text):
+        for part in _split(text, option):
             key, equals, value = part.partition("=")
             if not equals or not key.strip():
                 raise UsageError(f"{option}: {part!r} is not of the form key=value")
@@ -148,8 +148,8 @@ def parse_seeds(text: str) -> int | tuple[int, ...]:
         raise UsageError(f"--seeds: {text!r} is neither a number nor a list like 3,7") from None
 
 
-def _split(text: str) -> list[str]:
-    """Split at commas that are neither quoted nor inside brackets."""
+def _split(text: str, option: str) -> list[str]:
+    """Split at commas that are neither quoted nor inside brackets; `option` is for errors."""
     parts, depth, quoted, escaped, start = [], 0, False, False, 0
     for i, character in enumerate(text):
         if quoted:
@@ -162,6 +162,9 @@ def _split(text: str) -> list[str]:
             start = i + 1
         else:
             depth += (character in "[{(") - (character in "]})")
+    if depth or quoted:
+        # The commas after it would be part of the value.
+        raise UsageError(f"{option}: in {text!r}, a bracket or a quote lacks its other half")
     return [part for part in [*parts, text[start:]] if part.strip()]
 
 

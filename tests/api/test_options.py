@@ -35,7 +35,10 @@ def test_options_repeat_and_files_are_read(tmp_path):
     assert arguments == {"layers": 4, "nested": {"a": 1}, "width": 8}
 
 
-@pytest.mark.parametrize("text", ["nonsense", "=1", "a=1,b", "@missing.toml"])
+@pytest.mark.parametrize(
+    "text",
+    ["nonsense", "=1", "a=1,b", "@missing.toml", "a=[1,b=2", "a=1],b=2", 'a="x,b=2', "a={1,b=2"],
+)
 def test_malformed_arguments_are_refused(text):
     with pytest.raises(UsageError, match="--model-args"):
         parse_arguments([text], "--model-args")
