@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections import Counter
 
 import pytest
 from test_tuning import plan_of
@@ -10,6 +12,7 @@ from test_tuning import plan_of
 from iclbench import RunSpec, UsageError
 from iclbench.runs.plan import resolve
 from iclbench.sweeps.tuning.space import PER_PROGRAM, _in_range, points_of, search_space
+from iclbench.sweeps.tuning.trials import MOST_TRIALS
 
 
 def test_the_default_space_has_depth_width_and_the_recipe_s_own_settings():
@@ -26,6 +29,17 @@ def test_the_default_space_has_depth_width_and_the_recipe_s_own_settings():
 def test_the_depth_of_gd_attention_is_its_number_of_blocks():
     request = RunSpec(model="gd-transformer", task="categorical", recipe="quick")
     assert search_space(resolve(request), {}).model_args == {"blocks": (1, 2, 3, 4)}
+
+
+def test_points_of_thousands_of_trials_are_made_in_seconds():
+    plan = plan_of(recipe="quick", recipe_args={}, budget="10s")
+    space = search_space(plan, {})
+    started = time.process_time()
+    points = points_of(space, plan, MOST_TRIALS, 0)
+    assert time.process_time() - started < 5
+    programs = Counter(point.program for point in points)
+    assert max(programs.values()) == PER_PROGRAM
+    assert points[:40] == points_of(space, plan, 40, 0)
 
 
 def test_a_range_may_be_wider_than_a_float():

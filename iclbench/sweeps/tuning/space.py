@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -180,6 +181,9 @@ def points_of(space: SearchSpace, plan: Plan, trials: int, seed: int) -> list[Po
     numbers = list(_sobol(2, programs * PER_PROGRAM, "tuning numbers", seed))
     preset = own_point(space, plan)
     points: list[Point] = [preset] if preset else []
+    sizes = Counter(point.program for point in points)
+    # Equal points have one learning rate, so that each is compared with few others.
+    by_rate = {point.recipe_args["learning_rate"]: [point] for point in points}
     for index, (rate, scale) in enumerate(numbers):
         program = index // PER_PROGRAM
         if preset and program == 0:
@@ -200,10 +204,13 @@ def points_of(space: SearchSpace, plan: Plan, trials: int, seed: int) -> list[Po
         if space.init_std is not None:
             model_args["init_std"] = _in_range(space.init_std, scale)
         point = Point(program, model_args, recipe_args)
-        is_new = all((p.model_args, p.recipe_args) != (model_args, recipe_args) for p in points)
+        alike = by_rate.setdefault(recipe_args["learning_rate"], [])
+        is_new = all((p.model_args, p.recipe_args) != (model_args, recipe_args) for p in alike)
         # The first program has the recipe's own point in place of its last one.
-        if is_new and sum(p.program == program for p in points) < PER_PROGRAM:
+        if is_new and sizes[program] < PER_PROGRAM:
             points.append(point)
+            alike.append(point)
+            sizes[program] += 1
     return points[:trials]
 
 
