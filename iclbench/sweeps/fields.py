@@ -40,6 +40,19 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 #: Marks a field that a TOML file writes as a table.
 IS_TABLE = BeforeValidator(_table)
 
+
+def tables_named(path: str) -> BeforeValidator:
+    """Requires a list of tables, which a file writes as [[PATH]], such as [[stage.sweep]]."""
+    name = path.rpartition(".")[2]
+
+    def require_list(value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"a list is needed: each {name} is a table [[{path}]]")
+        return value
+
+    return BeforeValidator(require_list)
+
+
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError, unknown
@@ -23,18 +23,12 @@ from ..api.names import Label, is_plain_name, visible
 from ..api.options import parse_seeds
 from ..api.spec import RunSpec, spec_options
 from ..files import read_toml
-from .fields import IS_TABLE
+from .fields import IS_TABLE, tables_named
 from .figure import Figure
 from .table import StudyTable
 
 #: Fields that hold a list; a list given for one of them is not an axis of the grid.
 _WHOLE = {name for name, option in spec_options().items() if option.is_list}
-
-
-def _grids(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError("a list is needed: each grid is a table [[grid]]")
-    return value
 
 
 def _visible_path(text: str) -> str:
@@ -47,7 +41,7 @@ def _visible_path(text: str) -> str:
 Folder = Annotated[Label, AfterValidator(_visible_path)]
 #: A table of any fields, and a list of those.
 Fields = Annotated[dict[str, Any], IS_TABLE]
-Grids = Annotated[list[Fields], BeforeValidator(_grids)]
+Grids = Annotated[list[Fields], tables_named("grid")]
 
 
 class Size(Config):

@@ -10,6 +10,7 @@ from fake_queue import FakeQueue, FakeQueueConfig
 from test_campaign import SUITE, campaign, first
 
 from iclbench import RecordStore, UsageError
+from iclbench.api.config import parse_config
 from iclbench.runs.settings import Settings
 from iclbench.sweeps.campaign.cells import cells_of
 from iclbench.sweeps.campaign.files import Campaign, read_campaign
@@ -102,6 +103,23 @@ def test_a_run_of_a_sweep_that_can_t_be_planned_is_a_failure_at_every_start(tmp_
 def test_names_that_nothing_uses_are_refused(content, reason):
     with pytest.raises(ValueError, match=reason):
         Campaign.model_validate({"stage": [first(suite="smoke")], **content})
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"stage": 5}, r"stage: a list is needed: each stage is a table \[\[stage\]\]"),
+        ({"stage": [5]}, r"stage\.0: a table is needed"),
+        ({"stage": [first(suite="smoke", boards=5)]}, "a name or a list of names is needed"),
+        ({"stage": [first(suite="smoke", models=[5])]}, "a list of names is needed, or of lists"),
+        ({"stage": [first(suite="smoke", model_args={"lsa": 5})]}, "lsa: a table is needed"),
+        ({"stage": [first(sweep=5)]}, r"each sweep is a table \[\[stage\.sweep\]\]"),
+        ({"space": [1]}, "space: a table is needed"),
+    ],
+)
+def test_mistakes_are_told_in_the_words_of_toml(content, reason):
+    with pytest.raises(UsageError, match=reason):
+        parse_config(Campaign, {"stage": [first(suite="smoke")], **content}, "c.toml")
 
 
 def test_seeds_are_written_as_in_a_sweep():

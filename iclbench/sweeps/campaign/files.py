@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from ...api.config import Config, parse_config
 from ...api.errors import UsageError, unknown
 from ...api.names import is_plain_name
 from ...files import read_toml
-from ..files import QUICK, with_parsed_seeds
+from ..fields import IS_TABLE, Names, tables_named
+from ..files import QUICK, Fields, with_parsed_seeds
 from ..tuning.settings import SearchSettings
 from ..tuning.trials import MOST_TRIALS, TRIALS
+
+
+def _models(value: Any) -> Any:
+    groups = value if isinstance(value, list | tuple) else [None]
+    names = [n for group in groups for n in (group if isinstance(group, list | tuple) else [group])]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("a list of names is needed, or of lists of names")
+    return value
+
+
+Models = Annotated[tuple[str | tuple[str, ...], ...], BeforeValidator(_models)]
+FieldsByModel = Annotated[dict[str, Fields], IS_TABLE]
 
 
 class SweepEntry(Config):
@@ -38,10 +51,8 @@ class Stage(Config):
     name: str
     summary: str = Field(description="one line")
     suite: str | None = Field(None, description="name, or a TOML file, relative to the campaign's")
-    boards: tuple[str, ...] = Field(
-        (), description="boards of the suite, in this order; default: all"
-    )
-    models: tuple[str | tuple[str, ...], ...] = Field(
+    boards: Names = Field((), description="boards of the suite, in this order; default: all")
+    models: Models = Field(
         (), description="from a nested list, the first model that supports the board"
     )
     winner_of: str | None = Field(
@@ -50,9 +61,9 @@ class Stage(Config):
     apart: bool = Field(
         False, description="with winner_of: run each seed in its own process and merge them"
     )
-    fields: dict[str, Any] = Field({}, description="fields of a run that override the suite's")
-    model_args: dict[str, dict[str, Any]] = Field({}, description="arguments of each model")
-    sweep: tuple[SweepEntry, ...] = ()
+    fields: Fields = Field({}, description="fields of a run that override the suite's")
+    model_args: FieldsByModel = Field({}, description="arguments of each model")
+    sweep: Annotated[tuple[Annotated[SweepEntry, IS_TABLE], ...], tables_named("stage.sweep")] = ()
 
     @field_validator("fields")
     @classmethod
@@ -95,11 +106,11 @@ class Campaign(Config):
         TRIALS, ge=0, le=MOST_TRIALS, description="trials per tuning; 0: nothing is tuned"
     )
     search_seed: int = Field(0, ge=0, description="seed of the tunings")
-    space: dict[str, dict[str, Any]] = Field({}, description="changes to each model's search space")
+    space: FieldsByModel = Field({}, description="changes to each model's search space")
     published: Path | None = Field(
         None, description="folder of published boards, relative to the file; its rows count as done"
     )
-    stage: tuple[Stage, ...]
+    stage: Annotated[tuple[Annotated[Stage, IS_TABLE], ...], tables_named("stage")]
 
     @model_validator(mode="after")
     def _stages_fit(self) -> Campaign:
