@@ -60,6 +60,6 @@ def say_what_next(
         f"iclbench verify {folder}": "measure the records again",
     }
     count = counted(len(records), "record")
-    print(f"\n{count} in {out}. Next steps:", file=sys.stderr)
+    print(f"\n{count} of this command, in {out}. Next steps:", file=sys.stderr)
     for command, purpose in commands.items():
         print(f"  {command}  # {purpose}", file=sys.stderr)

@@ -100,7 +100,7 @@ def compare_values(
         else:
             agreeing = _agreeing(before, now, arithmetic, spread.get(metric, 0.0))
             yield Check(
-                f"{name} of every prompt",
+                f"{name} of every prompt, values that agree",
                 now.size,
                 agreeing,
                 agreeing >= now.size - _strays(now.size),
@@ -121,7 +121,7 @@ def compare_answers(
     # Seed by seed: one that answers large numbers gives the others no slack.
     moves = np.broadcast_to(spread, now.shape)
     agreeing = sum(map(_agreeing, recorded, now, [arithmetic] * len(now), moves))
-    return Check(name, now.size, agreeing, agreeing == now.size)
+    return Check(f"{name}, values that agree", now.size, agreeing, agreeing == now.size)
 
 
 def _strays(count: int) -> int:
@@ -163,7 +163,9 @@ def _compare_errors(
         agreeing |= _near(before, now, relative, spread)
         least_agreeing = now.size - max(int(STRAY_ROUNDED * now.size), _strays(now.size))
     count = int(agreeing.sum())
-    yield Check(f"{name} of every prompt", now.size, count, count >= least_agreeing)
+    yield Check(
+        f"{name} of every prompt, values that agree", now.size, count, count >= least_agreeing
+    )
     # No true error is below half a unit in the last place, but a forged one would be.
     least = 1e-3 * arithmetic.least or np.finfo(np.float64).tiny
     recorded, measured = (float(-np.log10(np.clip(_finite(x), least, None)).mean()) for x in (a, b))

@@ -162,7 +162,7 @@ def test_a_dry_run_says_what_a_tuning_costs_and_where_a_training_goes_on(cli, tm
 def test_a_run_says_where_the_records_are_and_what_is_next(cli, tmp_path):
     out = tmp_path / "a b"
     outcome = cli("run", "--model", "zero,transformer", *TASK, *TINY, "--out", out)
-    assert f"2 records in {out}" in outcome.err
+    assert f"2 records of this command, in {out}" in outcome.err
     commands = [line.partition("  #")[0] for line in outcome.err.splitlines() if "  #" in line]
     assert len(commands) == 3
     for command in commands:

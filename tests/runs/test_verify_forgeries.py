@@ -148,7 +148,7 @@ REFUSED: dict[str, tuple[Forgery, str]] = {
     "errors divided by three at the floor": (thirds_near_the_floor, "squared_error mean digits"),
     "permuted prompts": (permuted("baseconv"), "squared_error in order"),
     "permuted prompts at the floor": (
-        permuted("least-squares-qr"), "squared_error of every prompt",
+        permuted("least-squares-qr"), "squared_error of every prompt, values that agree",
     ),
     "one prompt's error": (one_prompt_better, "squared_error digits low"),
     "negative seconds of training": (edit_training(seconds=-1.0), "training seconds"),
