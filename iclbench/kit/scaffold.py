@@ -12,7 +12,7 @@ import jinja2
 
 from ..api.entry import Entry
 from ..api.errors import UsageError, unknown
-from ..files import require_writable, write_atomically
+from ..files import is_free, require_writable, staged
 from ..plugins import host
 
 
@@ -92,19 +92,21 @@ KINDS = {
 def write_plugin(kind: str, name: str, folder: Path) -> list[Path]:
     """Write the distribution iclbench-NAME into a new folder; return its files.
 
-    Raises UsageError for an unknown kind, an invalid or taken name, and a folder that exists.
+    Raises UsageError for an unknown kind, an invalid or taken name, and a folder that holds files.
+    Nothing is left where it is interrupted.
     """
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
     _require_free(kind, name)
-    if folder.exists():
+    if not is_free(folder):
         raise UsageError(f"{folder} already exists; choose another name, or use --out")
     require_writable(folder.parent)
-    files = {folder / path: text for path, text in _contents(kind, name).items()}
-    for path, text in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text.encode())
-    return list(files)
+    files = _contents(kind, name)
+    with staged(folder) as new:
+        for path, text in files.items():
+            (new / path).parent.mkdir(parents=True, exist_ok=True)
+            (new / path).write_text(text, "utf-8", newline="\n")
+    return [folder / path for path in files]
 
 
 def source(kind: str, name: str) -> str:

@@ -150,5 +150,22 @@ def test_a_name_that_cannot_be_used_is_refused(kind, name, reason, tmp_path):
 
 
 def test_an_existing_folder_is_left_alone(tmp_path):
+    (tmp_path / "notes.txt").touch()
     with pytest.raises(UsageError, match="already exists"):
         write_plugin("task", "any-name", tmp_path)
+
+
+def test_an_interrupted_scaffold_leaves_nothing_and_can_be_repeated(tmp_path, monkeypatch):
+    make = Path.mkdir
+
+    def interrupt(path, *args, **options):
+        if path.name == "tests":
+            raise KeyboardInterrupt
+        make(path, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "mkdir", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            write_plugin("task", "any-name", tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+    assert write_plugin("task", "any-name", tmp_path / "new")
