@@ -11,7 +11,7 @@ import typer
 
 from ..api.errors import UsageError
 from ..display.table import Output
-from ..files import RECORDS
+from ..files import LEADERBOARDS, RECORDS
 from . import figures, site_of, suites
 from .common import (
     PUBLISHED,
@@ -171,7 +171,7 @@ def build(
         typer.Argument(
             help="Leaderboards folder; the records are in FOLDER/records.", parser=usable_path
         ),
-    ] = Path("leaderboards"),
+    ] = Path(LEADERBOARDS),
     parquet: Annotated[bool, typer.Option(help="Write rows.parquet, which needs pyarrow.")] = True,
 ) -> None:
     """Write Markdown pages, CSV and Parquet of all records in a folder."""

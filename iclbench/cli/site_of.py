@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..files import LEADERBOARDS
 from .common import end_with
 from .paths import usable_path
 
@@ -24,7 +25,7 @@ def site(
             help="Leaderboards folder; the records are in DIR/records.",
             parser=usable_path,
         ),
-    ] = Path("leaderboards"),
+    ] = Path(LEADERBOARDS),
     docs: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address that pages link to as documentation.")
     ] = "",

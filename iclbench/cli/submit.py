@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..console import is_terminal, report
+from ..files import LEADERBOARDS
 from ..sweeps.record_paths import record_paths
 from .common import Device, Strict, Trust, sound_host
 from .paths import Records, usable_path
@@ -26,7 +27,7 @@ def submit(
             help="Leaderboards folder; records go to DIR/records.",
             parser=usable_path,
         ),
-    ] = Path("leaderboards"),
+    ] = Path(LEADERBOARDS),
     device: Device = "auto",
     check: Annotated[
         bool, typer.Option("--check", help="Only report what would be refused; copy nothing.")

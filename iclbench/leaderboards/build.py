@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..api.errors import UsageError
 from ..console import report
-from ..files import RECORDS, staged, write_atomically
+from ..files import LEADERBOARDS, RECORDS, staged, write_atomically
 from ..runs.code import installed_code
 from ..runs.store import RecordStore
 from .board import Board
@@ -26,7 +26,7 @@ from .reading import Refused, sound_boards
 
 
 def build(
-    folder: str | Path = "leaderboards", parquet: bool = True, refused: Refused = report
+    folder: str | Path = LEADERBOARDS, parquet: bool = True, refused: Refused = report
 ) -> list[Path]:
     """Write the tables of `folder`/records into `folder`, and return the files.
 

@@ -203,7 +203,7 @@ def _pairs(
 ) -> Iterator[tuple[float, ...]]:
     """The numbers of each seed that the records share; one without seeds is beside each of them.
 
-    None where their seeds differ, or where one side has no number by seed.
+    Nothing where their seeds differ, or where one side has no number by seed.
     """
     seeds = [tuple(seed.seed for seed in record.seeds) for record in records]
     trained = {those for those in seeds if those != (None,)}

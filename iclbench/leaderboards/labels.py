@@ -52,7 +52,9 @@ def labels_of(records: Sequence[Record]) -> list[str]:
     labels = _with_tracks(labels, records)
     # Equal labels are followed by the parts of arguments that differ.
     parts = differing_arguments(labels, [_parts(record) for record in records], _MODEL)
-    labels = [" ".join([label, *_in_label(own)]) for label, own in zip(labels, parts, strict=True)]
+    labels = [
+        " ".join([label, *_in_label(part)]) for label, part in zip(labels, parts, strict=True)
+    ]
     # Weights of a construction or a file beside trained ones, and whatever is still alike.
     weights = [f"weights={known['weights']}" if known["weights"] else "" for known in facts]
     labels = told_apart(labels, weights, " ")

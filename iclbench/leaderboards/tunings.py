@@ -48,8 +48,8 @@ def tuned_at_chance(record: Record, chance: float | None) -> bool:
     if best - goodness(chance) > negligible_gain(record.ranking, chance):
         return False
     chosen = record.tuning.document.get("chosen") if record.tuning else None
-    own = trials_of(record)[0].get("score")
-    return not (chosen == 0 and _is_score(own) and goodness(own) < best)
+    first = trials_of(record)[0].get("score")
+    return not (chosen == 0 and _is_score(first) and goodness(first) < best)
 
 
 def _is_score(value: object) -> bool:

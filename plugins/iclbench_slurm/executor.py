@@ -239,8 +239,8 @@ def _ending(log: Path | None) -> str:
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return f"{what}, and has no log"
-    said = [line.strip() for line in lines if line.strip() and not line.startswith(NOISE)]
-    return f"{what}; its log ends: {said[-1]}" if said else what
+    messages = [line.strip() for line in lines if line.strip() and not line.startswith(NOISE)]
+    return f"{what}; its log ends: {messages[-1]}" if messages else what
 
 
 @contextmanager
@@ -261,8 +261,9 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except (FailedJobError, FailedSubmissionError) as error:
-        said = [line for line in str(error).splitlines() if line.startswith("sbatch: ")]
-        reason = said[-1].removeprefix("sbatch: ").removeprefix("error: ") if said else str(error)
+        lines = [line for line in str(error).splitlines() if line.startswith("sbatch: ")]
+        last = lines[-1] if lines else str(error)
+        reason = last.removeprefix("sbatch: ").removeprefix("error: ")
         raise RunError(f"slurm: sbatch: {reason}") from None
     except RuntimeError as error:
         raise UsageError(f"slurm: {error}") from None

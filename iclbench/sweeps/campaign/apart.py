@@ -74,11 +74,11 @@ def run_seed(plan: Plan, seed: int, settings: Settings, patience: float = PATIEN
     if plan.spec.budget is None or seed == plan.spec.seeds[0]:
         run_plans([alone], settings)
         return
-    fixed = _fixed_by(seed_plan(plan, plan.spec.seeds[0]), settings, patience)
-    (record,) = run_plans([replace(alone, steps=fixed.steps)], settings)
+    first = _fixed_by(seed_plan(plan, plan.spec.seeds[0]), settings, patience)
+    (record,) = run_plans([replace(alone, steps=first.steps)], settings)
     if record.budget is not None and record.budget.rate is None:
         # Its steps follow from the rate that the first seed measured.
-        budget = record.budget.model_copy(update={"rate": fixed.rate})
+        budget = record.budget.model_copy(update={"rate": first.rate})
         RecordStore(settings.out).write(record.model_copy(update={"budget": budget}).sealed())
 
 
@@ -90,10 +90,10 @@ def _fixed_by(first: Plan, settings: Settings, patience: float) -> FixedSteps:
         record = store.find(first.spec)
         if record is not None and record.budget is not None:
             return FixedSteps(steps=record.budget.steps, rate=record.budget.rate)
-        fixed = _fixed_steps(path)
+        steps = _fixed_steps(path)
         # The first seed replaces what another request or other code has left.
-        if fixed and (fixed.asked, fixed.code) == (first.spec.budget, training_code([first])):
-            return fixed
+        if steps and (steps.asked, steps.code) == (first.spec.budget, training_code([first])):
+            return steps
         if time.monotonic() - started >= patience:
             seed = first.spec.seeds[0]
             raise RunError(f"the steps of seed {seed} are not known yet; run it first")
