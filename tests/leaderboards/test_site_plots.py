@@ -77,8 +77,14 @@ def test_a_long_name_is_shortened_in_the_drawing_and_hides_no_line():
     assert view["svg"].count('class="line ') == COUNT
     assert ">model of very many settings…<" in view["svg"]
     assert view["legend"][3]["name"] == drawn[3]["name"]
+    # Those that begin alike lose what is between their beginnings and their ends.
+    drawn[3]["name"], drawn[4]["name"] = (
+        f"Multiply, D = 8, N = 10, {n} prompts" for n in (64, 128)
+    )
+    named = [line["label"] for line in plot("t", "x", "y", drawn, log=False)["lines"]]
+    assert named[3:5] == ["Multiply, D = 8…64 prompts", "Multiply, D = 8…128 prompts"]
     # Names that would be shortened to the same are in the legend alone.
-    drawn[4]["name"] = drawn[3]["name"] + "another"
+    drawn[4]["name"] = drawn[3]["name"].replace("N = 10", "N = 20")
     assert not figure(plot("t", "x", "y", drawn, log=False))["wide"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -62,7 +63,7 @@ def plot(
     are_points = bool(measured) and all(len(line["x"]) == 1 for line in measured)
     crowded = len({line.get("hue", i) for i, line in enumerate(measured)}) > COLORS
     named = are_points or (crowded and _end_apart(measured, log))
-    labels = [_shortened(line["name"]) for line in lines]
+    labels = _shortened([line["name"] for line in lines])
     return {
         "title": title,
         "x": {"title": x, "log": log_x, "integers": _are_integers(lines, "x")},
@@ -94,9 +95,22 @@ def _note(lines: Sequence[Plot], spread: str) -> str:
     return f"Bars: {spread}." if has_bars else ""
 
 
-def _shortened(name: str) -> str:
-    """A name for a drawing; the legend and tables have it whole."""
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1].rstrip(' ,')}…"
+def _shortened(names: Sequence[str]) -> list[str]:
+    """The names for a drawing; the legend and tables have them whole.
+
+    A long name loses its end, or its middle if another long one begins like it.
+    """
+    start = LONGEST_NAME // 2
+    long = Counter(name[:start] for name in names if len(name) > LONGEST_NAME)
+
+    def shortened(name: str) -> str:
+        if len(name) <= LONGEST_NAME:
+            return name
+        # Whole words of its end.
+        end = name[start - LONGEST_NAME :].partition(" ")[2] if long[name[:start]] > 1 else ""
+        return f"{name[: LONGEST_NAME - 1 - len(end)].rstrip(' ,')}…{end}"
+
+    return [shortened(name) for name in names]
 
 
 def has_point(line: Plot, log: bool, log_x: bool) -> bool:
