@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -38,3 +39,11 @@ def test_a_choice_tells_its_track_for_the_warning(board):
     told = {row["trained"] for row in one["rows"]}
     assert told == {"open budget, 2 seeds", ""}
     assert {row["track"] for row in one["rows"]} == {"open", ""}
+
+
+def test_a_choice_s_name_has_the_track_before_dtype_and_origin(board):
+    first = board.rows[0]
+    tracked = replace(first, record=first.record.model_copy(update={"track": "10m"}))
+    view = choices([replace(board, rows=(tracked,))], Descriptions(pytest.fail))
+    ((name,),) = ([row["name"] for row in one["rows"]] for one in view["evaluations"])
+    assert name.endswith(f" · {tracked.track} · float32 · trained")

@@ -63,7 +63,7 @@ def _choice(row: Row, about: Descriptions) -> View:
     track = f" · {row.track}" if row.track else ""
     return {
         "id": row.record.id,
-        "name": f"{name_of(row, about)} · {row.record.spec.dtype} · {row.origin}{track}",
+        "name": f"{name_of(row, about)}{track} · {row.record.spec.dtype} · {row.origin}",
         "track": row.track_name,
         "trained": _budget(row),
         "score": with_minus(formats.score(row.score, ranking)),
