@@ -95,6 +95,13 @@ def test_a_field_of_a_record_is_labelled_once(copies, monkeypatch):
     assert {*Counter(labelled).values()} == {len(fields)}
 
 
+@pytest.mark.parametrize("x", ["curve", "eval_prompts"])
+def test_each_line_of_a_grid_of_settings_has_a_name_of_its_own(copies, x):
+    grid = [{"eval_seed": i, "dtype": dtype} for i in range(3) for dtype in ("float32", "float64")]
+    figure = with_distinct_lines(Figure(x=x), copies(grid))
+    assert set(figure.lines) == {"model", "eval_seed", "dtype"}
+
+
 def test_a_figure_of_more_lines_than_can_be_read_is_refused(copies):
     records = copies([{"eval_seed": i} for i in range(distinct.MOST_LINES + 1)])
     with pytest.raises(UsageError, match="would have 121 lines of 121 records, and at most 120"):

@@ -58,6 +58,9 @@ def with_distinct_lines(figure: Figure, records: Sequence[Record]) -> Figure:
             default=lines,
         )
         if len(search.clashing(best)) == len(clashing):
+            # In a grid of two settings, neither of them gives a line a name that no other has.
+            best = min(wider, key=search.missing_names, default=lines)
+        if search.missing_names(best) == search.missing_names(lines):
             break
         lines = best
         search.require_few(lines)
@@ -94,6 +97,14 @@ class _Search:
             if len(members) > 1 or name in points
             for index in [*members, *points.get(name, ())]
         ]
+
+    def missing_names(self, lines: tuple[str, ...]) -> int:
+        """How many curves and points would still need a name or a place of their own."""
+        points = self.groups(lines, self.points)
+        names = {*self.groups(lines, self.curves)} - {*points}
+        places = {(name, str(self._x[i])) for name, group in points.items() for i in group}
+        crowded = len(self.points) - len(places) if self.at_one_place(lines) else 0
+        return len(self.curves) - len(names) + crowded
 
     def at_one_place(self, lines: tuple[str, ...]) -> list[int]:
         """The points that share their line and their x with another, where x is a number."""
