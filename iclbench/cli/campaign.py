@@ -115,6 +115,9 @@ def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
     members = {name: list(group) for name, group in groupby(cells, key=lambda cell: cell.stage)}
     for stage in content.stage:
         group = members.get(stage.name, [])
+        if not group:
+            typer.echo(f"{stage.name}: {stage.summary}\n  its cells are all in earlier stages")
+            continue
         done = sum(cell.state == "done" for cell in group)
         possible = sum(cell.state != "unsupported" for cell in group)
         typer.echo(

@@ -42,6 +42,14 @@ def test_the_plan_says_what_is_left_and_a_run_finishes_it(cli, file, tmp_path):
     assert f"records in {tmp_path / 'out'}: iclbench leaderboard show" in again.err
 
 
+def test_cells_of_an_earlier_stage_are_not_repeated(cli, file, tmp_path):
+    same = CAMPAIGN.partition("[[stage]]")[2].replace('"first"', '"second"')
+    file.write_text(f"{CAMPAIGN}[[stage]]{same}")
+    plan = cli("campaign", file, "--out", tmp_path / "out", "--dry-run").out
+    assert "second: small\n  its cells are all in earlier stages\nleft: " in plan
+    assert plan.count("gd-transformer: unsupported") == 1
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -85,8 +85,12 @@ def cells_of(campaign: Campaign, settings: Settings) -> list[CampaignCell]:
         of_stage = list(_cells_of_stage(stage, progress, repeated))
         repeated += of_stage
         for cell in of_stage:
-            is_whole = isinstance(cell.work, TrainRun | MergeSeeds)
-            cells.setdefault(cell.plan.spec.id if is_whole and cell.plan else cell.name, cell)
+            key = cell.name
+            if cell.state == "unsupported":
+                key = f"{stage.suite}: {cell.model} on {cell.board}: {cell.reason}"
+            elif cell.plan is not None and not isinstance(cell.work, TrainSeed):
+                key = cell.plan.spec.id
+            cells.setdefault(key, cell)
     return list(cells.values())
 
 
