@@ -118,18 +118,11 @@ class Preparation:
         """The plan as it is run: with --tune, tuned now."""
         if self.trials is None or plan.recipe is None:
             return plan
-        from ..display.progress import progress_of_jobs
+        from ..display.tune import tune_with_progress
         from ..runs.tuned import tuned
-        from ..sweeps.tuning.search import tune_and_write
         from ..sweeps.tuning.settings import SearchSettings
 
-        name = f"tuning {plan.spec.model} on {plan.spec.task}"
         search = SearchSettings(trials=self.trials)
-        with progress_of_jobs(name) as display:
-
-            def say(line: str) -> None:
-                display.line(f"{name}: {line}")
-
-            document, path = tune_and_write(plan, self.settings, search, say, display)
-        report(f"{name}: {path}")
+        document, path = tune_with_progress(plan, self.settings, search)
+        report(f"tuning {plan.spec.model} on {plan.spec.task}: {path}")
         return tuned(plan, document)

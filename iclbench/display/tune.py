@@ -9,8 +9,9 @@ from typing import Any
 
 from ..api.errors import unknown
 from ..api.spec import RunSpec
+from ..api.tuning import TuningDocument
 from ..files import require_writable
-from ..runs.plan import resolve
+from ..runs.plan import Plan, resolve
 from ..runs.settings import Settings
 from ..sweeps.tuning.search import tune_and_write
 from ..sweeps.tuning.settings import SearchSettings
@@ -63,13 +64,20 @@ def tune(
         workers=workers,
     )
     settings = Settings(out=Path(out), device=device, engine=engine)
-    name = f"tuning {model} on {task}"
     require_writable(settings.out)
-    if not is_shown(progress):
-        return tune_and_write(plan, settings, search, lambda line: None)[1]
+    if is_shown(progress):
+        return tune_with_progress(plan, settings, search)[1]
+    return tune_and_write(plan, settings, search, lambda line: None)[1]
+
+
+def tune_with_progress(
+    plan: Plan, settings: Settings, search: SearchSettings
+) -> tuple[TuningDocument, Path]:
+    """Search as `tune_and_write` does, with a line per program of trials and a display."""
+    name = f"tuning {plan.spec.model} on {plan.spec.task}"
     with progress_of_jobs(name) as display:
 
         def say(line: str) -> None:
             display.line(f"{name}: {line}")
 
-        return tune_and_write(plan, settings, search, say, display)[1]
+        return tune_and_write(plan, settings, search, say, display)
