@@ -259,9 +259,6 @@ def _check_hooks(manager: pluggy.PluginManager, module: Any) -> None:
             raise PluginError(str(unknown("hook", caller.name, HOOKS)))
 
 
-_ENTRY = "write Entry(name, summary, target)"
-
-
 def _query(manager: pluggy.PluginManager, module: Any, hook: str) -> tuple[Entry, ...]:
     """One plugin's entries from one catalog hook; raises PluginError for an invalid one."""
     others = [plugin for plugin in manager.get_plugins() if plugin is not module]
@@ -276,8 +273,7 @@ def _query(manager: pluggy.PluginManager, module: Any, hook: str) -> tuple[Entry
     if single:
         raise PluginError(f"{hook} returned an Entry; return a list of Entry")
     for entry in entries:
-        is_entry = isinstance(entry, Entry)
-        problem = entry.problem() if is_entry else f"{entry!r} is not an Entry: {_ENTRY}"
+        problem = entry.problem() if isinstance(entry, Entry) else f"{entry!r} is not an Entry"
         if problem:
             raise PluginError(f"{hook}: {problem}")
     names = [entry.name for entry in entries]

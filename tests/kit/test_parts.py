@@ -31,7 +31,6 @@ from iclbench import (
     load_task,
     predict,
 )
-from iclbench.api.about import AboutFile
 from iclbench.kit import parts
 from iclbench.kit.trials import NotCheckedError
 from iclbench.leaderboards import descriptions
@@ -274,6 +273,7 @@ ABOUT = '[tasks.ode-operator]\ntitle = "ODEs"\ntext = "One. Two."\ngroup = "Dyna
         (ABOUT.replace('title = "ODEs"', "titel = 1"), "unknown field 'tasks.ode-operator.titel'"),
         (ABOUT + 'papers = ["nobody"]', "there is no paper 'nobody'"),
         (ABOUT + '[arguments]\nequaton = "equation"', "nothing takes: equaton"),
+        (ABOUT + 'arguments = { equaton = "x" }', "task ode-operator does not take: equaton"),
         ("[tasks", "about.toml"),
     ],
 )
@@ -287,22 +287,3 @@ def test_texts_that_are_not_valid_or_describe_nothing_are_refused(
     monkeypatch.setattr(descriptions, "about_path", lambda plugin: path)
     with pytest.raises((UsageError, ConformanceError), match=re.escape(message)):
         parts.check_about(plugin)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ({"nois": "noise {}"}, "arguments that task least-squares-prefixes does not take: nois"),
-        ({"noise": "noise {}", "prefix": "{} examples"}, ""),
-    ],
-)
-def test_about_explains_the_arguments_and_axes_of_its_own_task(monkeypatch, arguments, reason):
-    about = {"title": "T", "text": "T.", "group": "G", "arguments": arguments}
-    file = AboutFile.model_validate({"tasks": {"least-squares-prefixes": about}})
-    monkeypatch.setattr("iclbench.kit.parts.read_about", lambda plugin: file)
-    plugin, _ = host().target("task", "least-squares-prefixes")
-    if reason:
-        with pytest.raises(ConformanceError, match=reason):
-            parts.check_about(plugin)
-    else:
-        assert parts.check_about(plugin).startswith("of 1 of ")
