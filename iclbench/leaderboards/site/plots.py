@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -108,7 +107,7 @@ def _shortened(names: Sequence[str]) -> list[str]:
             return name
         # Whole words of its end.
         end = name[start - LONGEST_NAME :].partition(" ")[2] if long[name[:start]] > 1 else ""
-        return f"{name[: LONGEST_NAME - 1 - len(end)].rstrip(' ,')}…{end}"
+        return name[: LONGEST_NAME - 1 - len(end)].rstrip(" ,=\xa0") + f"…{end}"
 
     return [shortened(name) for name in names]
 
