@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iclbench import Metric, UsageError, run, sweep
+from iclbench import UsageError, run, sweep
 from iclbench.api.config import parse_config
 from iclbench.leaderboards.figures.draw import draw
 from iclbench.leaderboards.figures.export import write_page
@@ -161,44 +161,6 @@ def test_metrics_are_stacked_panels_and_fields_are_panels_side_by_side(tmp_path)
     assert logarithmic.layout.yaxis.type == "log"
 
 
-class Mapping(Metric):
-    """Three maps: one with both signs, one with coordinates and points, one in its group."""
-
-    name = "mapping"
-
-    def supports(self, task):
-        return None
-
-    def compute(self, model, task, batch, context):
-        return {}
-
-    def analysis(self, model, task, batches, context):
-        points = {"x": [0.5], "y": [0.5], "text": ["7"]}
-        placed = {"values": [[0.0, 1.0]], "x": [0.0, 1.0], "y": [0.5], "points": points}
-        return {"maps": [{"name": "signed", "values": [[1.0, -3.0], [0.5, None]]},
-                         {"name": "placed", **placed, "group": "p"},
-                         {"name": "beside", "values": [[2.0]], "group": "p"}]}  # fmt: skip
-
-
-def test_maps_have_a_row_per_record_and_a_column_per_map(tmp_path, provide):
-    provide("metric", "mapping", Mapping)
-    grid = {"model": ["zero", "averaging"], "task": "least-squares", "metrics": ["mapping"]}
-    records = sweep({"defaults": {"eval_prompts": 16}, "grid": [grid]}, out=tmp_path).records
-    figure = draw(Figure(maps="mapping", title="A title"), records)
-    heat = [t for t in figure.data if t.type == "heatmap"]
-    assert [t.name for t in heat] == ["signed", "placed", "beside"] * 2
-    signed, placed, beside = heat[:3]
-    assert (signed.zmin, signed.zmax, signed.z[0][1]) == (-3.0, 3.0, -3.0)
-    assert (placed.zmin, placed.zmax, beside.zmin, beside.zmax) == (0.0, 2.0, 0.0, 2.0)
-    assert figure.layout.yaxis.autorange == "reversed"
-    assert figure.layout.yaxis2.autorange is None
-    assert [t.text for t in figure.data if t.type == "scatter"] == [("7",)] * 2
-    texts = [a.text for a in figure.layout.annotations]
-    assert {"signed", "placed", "beside", "Zero", "Averaging"} == set(texts)
-    with pytest.raises(UsageError, match="did you mean 'mapping'"):
-        draw(Figure(maps="maping"), records)
-
-
 def test_a_page_needs_no_network(records, tmp_path):
     drawing = draw(Figure(x="model", title="A title"), records)
     write_page(drawing, tmp_path / "sub" / "page.html")
@@ -276,25 +238,3 @@ def test_evaluations_under_shift_are_panels(tmp_path):
         draw(asked.model_copy(update={"shifts": ("skewed",)}), drawn)
     with pytest.raises(UsageError, match="shifts make panels of metrics"):
         parse_config(Figure, {"x": "dtype", "panels": ["model"], "shifts": ["main"]}, "figure")
-
-
-def test_texts_of_points_are_shown_and_nothing_else_of_them_is_taken(tmp_path, provide):
-    class Marked(Metric):
-        name = "marked"
-
-        def supports(self, task):
-            return None
-
-        def analysis(self, model, task, batches, context):
-            points = {"x": [0], "y": [0], "text": ["<a href='https://evil.example'>x</a>"],
-                      "hovertemplate": "<b>", "mode": "lines"}  # fmt: skip
-            return {"maps": [{"name": "one", "values": [[1.0]], "points": points},
-                             {"values": [[1.0]]}, 3]}  # fmt: skip
-
-    provide("metric", "marked", Marked)
-    record = run("zero", "least-squares", task_args={"dim": 2, "examples": 4}, eval_prompts=8,
-                 metrics=("marked",), out=tmp_path)  # fmt: skip
-    figure = draw(Figure(maps="marked"), [record])
-    (points,) = [trace for trace in figure.data if trace.type == "scatter"]
-    assert (points.mode, points.hovertemplate) == ("text", None)
-    assert points.text == ("&lt;a href='https://evil.example'&gt;x&lt;/a&gt;",)

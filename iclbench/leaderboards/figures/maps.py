@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 SIDE, GAP, MARGIN = 200, 50, 80
 #: Larger maps are left out: a page must stay readable.
 MOST_CELLS = 40_000
+#: What stands for a point whose label is not said.
+DOT = "•"
+#: Pixels right of the maps for a color scale, and from the maps to it, beyond the titles of rows.
+SCALE, TO_SCALE = 60, 40
 
 
 def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go.Figure:
@@ -51,7 +56,8 @@ def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go
             trace = _heat_map(heat_map, ranges[group_of(heat_map)])
             figure.add_trace(trace, row=row, col=column)
             if isinstance(points := heat_map.get("points"), dict):
-                figure.add_trace(_points(points), row=row, col=column)
+                name = str(heat_map["name"])
+                figure.add_trace(_points(name, points), row=row, col=column)
             direction = {} if "y" in heat_map else {"autorange": "reversed"}
             figure.update_xaxes(showticklabels="x" in heat_map, row=row, col=column)
             figure.update_yaxes(showticklabels="y" in heat_map, **direction, row=row, col=column)
@@ -62,17 +68,30 @@ def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go
         height=height + 2 * MARGIN,
         margin=dict.fromkeys("lrtb", MARGIN),
     )
+    if len(ranges) == 1:  # several scales would not have room
+        scale = {"x": 1 + TO_SCALE / width, "xanchor": "left", "thickness": 12, "len": 1}
+        first = next(figure.select_traces({"type": "heatmap"}))
+        first.update(showscale=True, colorbar=scale)
+        figure.update_layout(width=width + 2 * MARGIN + SCALE, margin_r=MARGIN + SCALE)
     return figure
 
 
-def _points(points: dict[str, Any]) -> go.Scatter:
+def shown_labels(name: str, labels: Sequence[object]) -> list[str]:
+    """The labels of a map's points: where its name has some, such as a class, others are dots."""
+    texts = [str(label) for label in labels]
+    named = set(re.findall(r"\w+", name)) & {*texts}
+    return [text if not named or text in named else DOT for text in texts]
+
+
+def _points(name: str, points: dict[str, Any]) -> go.Scatter:
     import plotly.graph_objects as go
 
-    texts = points.get("text")
+    labels = points.get("text")
+    texts = shown_labels(name, labels) if isinstance(labels, list) else None
     return go.Scatter(
         x=points.get("x"),
         y=points.get("y"),
-        text=[escaping.plotly(str(text)) for text in texts] if isinstance(texts, list) else None,
+        text=None if texts is None else [escaping.plotly(text) for text in texts],
         mode="text",
         textfont={"color": "#c0392b"},
         showlegend=False,

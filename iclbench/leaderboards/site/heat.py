@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
 from ...api.names import is_finite_number
 from ...api.record import Record
-from ..figures.maps import color_ranges, group_of, maps_in
+from ..figures.maps import color_ranges, group_of, maps_in, shown_labels
 from .figure import View
 from .minus import with_minus
 
@@ -97,10 +96,7 @@ def _runs(shades: list[int | None]) -> Iterator[tuple[int, int, int]]:
 
 
 def _points(content: dict[str, Any], width: int, height: int) -> Iterator[str]:
-    """The axes and the labelled points on top of a plane, in percent of its sides.
-
-    Where a map's name has the label of some, such as a class, the others are dots.
-    """
+    """The axes and the labelled points on top of a plane, in percent of its sides."""
     points: Any = content.get("points")
     xs: Any = content.get("x")
     ys: Any = content.get("y")
@@ -111,14 +107,13 @@ def _points(content: dict[str, Any], width: int, height: int) -> Iterator[str]:
     columns: list[Any] = [points.get(key) for key in ("x", "y", "text")]
     if not all(isinstance(column, list) for column in columns):
         return
-    named = set(re.findall(r"\w+", str(content["name"]))) & {str(text) for text in columns[2]}
-    for x, y, text in zip(*columns, strict=False):
+    shown_texts = shown_labels(str(content["name"]), columns[2])
+    for x, y, text, shown_text in zip(*columns, shown_texts, strict=False):
         if not (is_finite_number(x) and is_finite_number(y) and isinstance(text, str | int)):
             continue
         left, bottom = (_percent(v, axis) for v, axis in ((x, xs), (y, ys)))
         if 0 <= left <= 100 and 0 <= bottom <= 100:
-            label = escape(str(text)[:8])
-            shown = label if not named or str(text) in named else "•"
+            label, shown = escape(str(text)[:8]), escape(shown_text[:8])
             # A label at an edge is moved inside.
             half = f"{0.35 * len(shown) + 0.1:.2f}em"
             place = (
