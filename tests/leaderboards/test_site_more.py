@@ -130,8 +130,7 @@ def test_a_shift_s_line_has_each_model_s_digits_and_why_one_does_not_apply(site,
 def test_the_state_s_page_has_the_bytes_of_a_layer(site, folder):
     page = read(site, "states/least-squares.html")
     assert {f"{r.state_bytes:,.0f}" for r in trained(folder)} == {"256", "512"}
-    assert "<td>256</td>" in page
-    assert "<td>512</td>" in page
+    assert all(f"<td>{size}</td>" in page for size in (256, 512))
     # A point for every row, joined by no line; a narrow drawing has them again.
     wide = page.partition('<svg class="narrow"')[0]
     paths = re.findall(r'<path class="line c\d[^"]*" d="([^"]*)"><title>', wide)
