@@ -97,7 +97,7 @@ def _note(lines: Sequence[Plot], spread: str) -> str:
 def _shortened(names: Sequence[str]) -> list[str]:
     """The names for a drawing; the legend and tables have them whole.
 
-    A long name loses its end, or its middle if another long one begins like it.
+    A long name loses its end, or its middle, up to a word, if another long one begins like it.
     """
     start = LONGEST_NAME // 2
     long = Counter(name[:start] for name in names if len(name) > LONGEST_NAME)
@@ -105,7 +105,6 @@ def _shortened(names: Sequence[str]) -> list[str]:
     def shortened(name: str) -> str:
         if len(name) <= LONGEST_NAME:
             return name
-        # Whole words of its end.
         end = name[start - LONGEST_NAME :].partition(" ")[2] if long[name[:start]] > 1 else ""
         return name[: LONGEST_NAME - 1 - len(end)].rstrip(" ,=\xa0") + f"…{end}"
 
