@@ -125,7 +125,8 @@ def _notes(table: SuiteTable) -> list[str]:
     if any(entry.rank for entry in table.entries):
         notes.append(
             "rank: models of a track with scores on the same boards; a model is ahead of another "
-            "only if their intervals do not overlap. Compare no other means"
+            "only if their intervals do not overlap, lengthened to hold for all of them at once. "
+            "Compare no other means"
         )
     if any(entry.mean is None for entry in table.entries):
         notes.append("no score: a model needs records on at least half of the boards that count")

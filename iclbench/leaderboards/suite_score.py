@@ -45,7 +45,7 @@ class SuiteRow:
     mean: Score | None
     #: Whether the mean is over the same boards as that of other models of its track.
     is_compared: bool = False
-    #: Among these models: those with an interval above its own come before it, for sure.
+    #: Among these models, see `suite_rank`.
     rank: Rank | None = None
     #: Why the model can't do a board that it has no record on, as far as it is known.
     unsupported: Mapping[str, str] = field(default_factory=dict)
