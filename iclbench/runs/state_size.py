@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,19 +24,19 @@ DIM, VOCABULARY = 5, 16
 def state_sizes(module: nn.Module, length: int) -> tuple[int, ...] | None:
     """Return the numbers per prompt that each layer keeps after `length` positions, or None.
 
-    Raises UsageError for a `state_sizes` that gives something else, the module's or a mixer's.
+    Raises UsageError where a mixer in the module gives something else, which can't be joined.
     """
     stating: Any = module
     if not offers(module, StatesSize):
         return None
     try:
-        sizes = stating.state_sizes(length)
-        return None if sizes is None else tuple(map(operator.index, sizes))
+        sizes: tuple[int, ...] | None = stating.state_sizes(length)
     except TypeError as error:
         name = type(module).__name__
         raise UsageError(
-            f"state_sizes of {name}, or of a mixer in it, must give (n, …) or None: {error}"
+            f"state_sizes() of {name}: a mixer must give (n, …) or None: {error}"
         ) from error
+    return sizes
 
 
 def state_bytes(module: nn.Module, length: int, dtype: torch.dtype) -> tuple[int, ...] | None:
