@@ -63,7 +63,7 @@ def _loads(plugin: Plugin) -> str:
 
 
 def _reads(files: Sequence[Path]) -> str:
-    """Every sweep file is one, at every size."""
+    """Every file is a valid sweep file, at every size; says how many there are."""
     for path in files:
         file = read_sweep_file(path)
         for size in file.sizes:
