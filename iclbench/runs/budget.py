@@ -15,7 +15,7 @@ from ..api.recipe import Recipe
 from ..console import report
 from ..devices import free_memory
 from ..files import write_first
-from ..training.checkpoints import unusable
+from ..training.checkpoints import other_code, unusable
 from ..training.loop import Trained, Training
 from ..training.optimizers.choice import with_whole_optimizer
 from ..training.rate import measure_rate
@@ -38,7 +38,7 @@ class FixedSteps(Config):
     steps: int
     rate: float | None = None
     asked: str | None = None
-    code: str = ""
+    code: dict[str, str] = {}
 
 
 def steps_path(checkpoint: Path) -> Path:
@@ -58,13 +58,13 @@ def fix_steps(plan: Plan, make_training: MakeTraining, resumption: Resumption) -
     asked = plan.spec.budget
     if asked is None or plan.steps is not None:
         return FixedSteps(steps=plan.steps or plan.recipe.steps, asked=asked)
-    path, code = steps_path(resumption.path), resumption.code
+    path, code = steps_path(resumption.path), dict(resumption.code)
     if resumption.resume and path.exists():
         fixed = known_steps(path)
         if (fixed.asked, fixed.code) == (asked, code):
             return fixed
         if resumption.path.exists():
-            raise unusable(resumption.path, "was made by other code")
+            raise unusable(resumption.path, other_code(fixed.code, code))
         path.unlink(missing_ok=True)
     if not resumption.resume:
         # New steps are another training, for which a checkpoint of the old one would be refused.
@@ -77,7 +77,7 @@ def fix_steps(plan: Plan, make_training: MakeTraining, resumption: Resumption) -
         # Another process began the same training meanwhile: both take the same steps.
         fixed = known_steps(path)
         if fixed.code != code:
-            raise unusable(path, "was made by other code")
+            raise unusable(path, other_code(fixed.code, code))
     report(f"{plan.spec.model}: {budget} of {budget.kind} per seed are {fixed.steps:,} steps")
     return fixed
 

@@ -1,12 +1,20 @@
-"""One run at a time in a process: the default dtype and random generators are the process's."""
+"""One run at a time in a process, and one process at a time for a training.
+
+The default dtype and random generators are the process's. Two processes that train the same models
+would write one checkpoint in turn, and each would pay for all of it.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
-from ..api.errors import UsageError
+from filelock import FileLock, Timeout
+
+from ..api.errors import RunError, UsageError
+from ..console import report
 
 _lock = threading.Lock()
 
@@ -26,3 +34,32 @@ def exclusive() -> Iterator[None]:
         yield
     finally:
         _lock.release()
+
+
+@contextmanager
+def alone(checkpoint: Path) -> Iterator[None]:
+    """Be the only process that trains the models of this checkpoint.
+
+    Raises RunError beside another. The lock goes with the process, however that ends.
+    """
+    path = checkpoint.with_suffix(".lock")
+    lock = FileLock(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise RunError(
+            f"another process is training this run, see {path}; wait for it, or choose another "
+            "folder with --out"
+        ) from None
+    except (OSError, NotImplementedError) as error:
+        report(f"{path} can't be locked ({error}); don't start this run twice at once")
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            with suppress(OSError):  # Windows keeps an open file
+                path.unlink()
+            lock.release()
+            with suppress(OSError):  # it holds checkpoints
+                path.parent.rmdir()

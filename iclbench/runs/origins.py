@@ -107,9 +107,10 @@ def given_weights(
     construction = architecture.constructions.get(source)
     if construction is not None:
         return _constructed(source, construction, request, task)
-    path = Path(source)
+    path, option = Path(source), "--init" if request.init else "--weights"
     if not path.is_file():
-        option = "--init" if request.init else "--weights"
+        if (path.suffix or len(path.parts) > 1) and not path.is_dir():
+            raise UsageError(f"{option} {source}: no such file")
         known = [*([] if request.init else ["trained"]), *architecture.constructions]
         what = f"{source} is a folder" if path.is_dir() else "no such file"
         raise UsageError(f"{option}: {what}, and {unknown('construction', source, known)}")

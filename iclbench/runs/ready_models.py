@@ -6,7 +6,7 @@ them have records, the others won't be trained as that program again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -17,7 +17,7 @@ from ..api.config import Config
 from ..api.costs import BudgetReport, Operations, ValidationCurve
 from ..api.record import Environment, TrainingReport
 from ..devices import environment
-from ..training.checkpoints import Checkpoint, load_state, tensors_of, unusable
+from ..training.checkpoints import Checkpoint, load_state, other_code, tensors_of, unusable
 from ..training.platforms import differing_names, platform_of, with_moves
 from .models import Model
 
@@ -45,7 +45,7 @@ _REPORTS: dict[str, type[Config]] = {
 }
 
 
-def keep(ready: ReadyModels, path: Path, code: str, device: torch.device) -> None:
+def keep(ready: ReadyModels, path: Path, code: Mapping[str, str], device: torch.device) -> None:
     """Write models that were trained by `code` on a device, for `kept`."""
     tensors = {
         f"{row}/{name}": tensor
@@ -64,7 +64,7 @@ def keep(ready: ReadyModels, path: Path, code: str, device: torch.device) -> Non
 
 
 def kept(
-    path: Path, code: str, device: torch.device, build: Callable[[], nn.Module]
+    path: Path, code: Mapping[str, str], device: torch.device, build: Callable[[], nn.Module]
 ) -> ReadyModels | None:
     """The models in `path`, each loaded into what `build` returns; None for no or another file.
 
@@ -75,7 +75,7 @@ def kept(
     if values is None:
         return None
     if values["code"] != code:
-        raise unusable(path, "was made by other code")
+        raise unusable(path, other_code(values["code"], code))
     if values["device"] != device.type:
         raise unusable(path, "was made on another device")
     tensors = Checkpoint.load(path).tensors

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -21,7 +22,7 @@ from ..precision import DTYPES, full_precision
 from ..training.interruption import deferred
 from .asked_answers import prepare_asking, write_answers
 from .budget import require_device, track_of
-from .exclusive import exclusive
+from .exclusive import alone, exclusive
 from .grading import Grading
 from .measure import analyse, axes_of, measure, require_target_shape
 from .models import saved_weights
@@ -43,14 +44,14 @@ from .shifts import asked_shifts
 from .state_size import state_sizes
 from .statistics import summarize_run
 from .store import RecordStore
-from .training import keep_trained, remove_checkpoints, train_or_load
+from .training import checkpoint_path, keep_trained, remove_checkpoints, train_or_load
 
 
 @exclusive()
 def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     """The records of plans that share a `train_key`, in order; trains them as one program.
 
-    Raises UsageError within another run of this process.
+    Raises UsageError within another run of this process, and RunError beside one that trains them.
     """
     device = find_device(settings.device)
     require_device(plans[0].spec.budget, device)
@@ -62,28 +63,40 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     missing = [without[run_id] for run_id in sorted(without)]
     if missing:
         require_writable(settings.out)
-        # Refuse a grader without its key, or unsuitable targets, before any time is spent.
-        gradings = [plan.prepare_grading() for plan in missing]
-        require_target_shape(missing[0])
-        prepare_asking(missing[0])
-        for line in dict.fromkeys(line for plan in missing for line in plan.remarks):
-            say(line)
-        for plan in missing:
-            host().notify("iclbench_run_started", spec=plan.spec)
-        errors: dict[str, BaseException] = {}
-        try:
-            for record in _records(missing, gradings, settings, device, errors):
-                records[record.id] = record
-                host().notify("iclbench_run_finished", spec=record.spec, record=record)
-            if errors:
-                raise next(iter(errors.values()))
-        except (*PLUGIN_FAILURES, KeyboardInterrupt) as error:
-            for plan in missing:
-                if plan.spec.id not in records:
-                    own = errors.get(plan.spec.id, error)
-                    host().notify("iclbench_run_failed", spec=plan.spec, error=own)
-            raise
+        trains = missing[0].recipe is not None
+        with alone(checkpoint_path(missing, settings.out)) if trains else nullcontext():
+            records |= _make(missing, settings, device)
     return [add_shifts(plan, records[plan.spec.id], settings, device) for plan in plans]
+
+
+def _make(plans: Sequence[Plan], settings: Settings, device: torch.device) -> dict[str, Record]:
+    """The records of plans that have none, by their ids; the hooks hear of each.
+
+    Raises the first plan's error after all others have their records.
+    """
+    # Refuse a grader without its key, or unsuitable targets, before any time is spent.
+    gradings = [plan.prepare_grading() for plan in plans]
+    require_target_shape(plans[0])
+    prepare_asking(plans[0])
+    for line in dict.fromkeys(line for plan in plans for line in plan.remarks):
+        say(line)
+    for plan in plans:
+        host().notify("iclbench_run_started", spec=plan.spec)
+    records: dict[str, Record] = {}
+    errors: dict[str, BaseException] = {}
+    try:
+        for record in _records(plans, gradings, settings, device, errors):
+            records[record.id] = record
+            host().notify("iclbench_run_finished", spec=record.spec, record=record)
+        if errors:
+            raise next(iter(errors.values()))
+    except (*PLUGIN_FAILURES, KeyboardInterrupt) as error:
+        for plan in plans:
+            if plan.spec.id not in records:
+                own = errors.get(plan.spec.id, error)
+                host().notify("iclbench_run_failed", spec=plan.spec, error=own)
+        raise
+    return records
 
 
 def _records(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from ..api.errors import RecordError
+from ..api.errors import RecordError, RunError, reason_of
 from ..api.record import Record
 from ..api.spec import RunSpec
 from ..console import report
@@ -60,7 +60,8 @@ def add_shifts(plan: Plan, record: Record, settings: Settings, device: torch.dev
     """The plan's record with an evaluation under every shift that the plan asks for.
 
     Those that the record has stay. Solvers and constructions are built again; trained and loaded
-    weights are the record's. Raises UsageError for a shift that the task does not define.
+    weights are the record's. Raises UsageError for a shift that the task does not define, and
+    RunError for those that fail, once the others are in the record.
     """
     present = present_shifts(record)
     names = [name for name in asked_shifts(plan) if name not in present]
@@ -73,9 +74,11 @@ def add_shifts(plan: Plan, record: Record, settings: Settings, device: torch.dev
         by_seed = {model.seed: model for model in models}
         ordered = [by_seed[seed.seed] for seed in record.seeds]
         shifted = measure_shifts(given, ordered, names, settings, device)
+    if not shifted.evaluations and not shifted.not_applicable:
+        raise _failure(record, shifted.failed)
     # Another process may have added others meanwhile.
     record = _as_it_is_now(store, record)
-    held = {*present_shifts(record), *names}
+    held = {*present_shifts(record), *names}.difference(shifted.failed)
     shifts = tuple(name for name in plan.task.shifts if name in held)
     request = RunSpec.from_command(record.command).model_copy(update={"shift": shifts})
     # Whoever has proved the record has not seen these evaluations.
@@ -84,4 +87,17 @@ def add_shifts(plan: Plan, record: Record, settings: Settings, device: torch.dev
     for name in set(names) & set(record.not_applicable):
         run_name = f"{record.spec.model} on {record.spec.task} under {name}"
         report(f"{run_name}: not applicable: {record.not_applicable[name]}")
+    if shifted.failed:
+        raise _failure(record, shifted.failed)
     return record
+
+
+def _failure(record: Record, failed: Mapping[str, BaseException]) -> RunError:
+    """The error that names every shift that failed, with its reason."""
+    reasons = []
+    for name, error in failed.items():
+        named = f"shift {name}: "
+        reasons.append(named + reason_of(error).removeprefix(named))
+    error = RunError(f"{record.spec.model} on {record.spec.task}: {'; '.join(reasons)}")
+    error.__cause__ = next(iter(failed.values()))
+    return error

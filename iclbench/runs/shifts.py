@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from ..api.errors import UsageError, unknown
+from ..api.errors import PLUGIN_FAILURES, UsageError, unknown
 from ..api.names import visible
 from ..api.record import MAIN, Record
 from ..api.results import Evaluation
@@ -31,10 +31,11 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Shifted:
-    """The evaluations under shift, by its name, and why the others don't apply to the model."""
+    """What became of each shift, by its name: evaluations, why it doesn't apply, or an error."""
 
     evaluations: Mapping[str, Evaluation]
     not_applicable: Mapping[str, str]
+    failed: Mapping[str, BaseException]
 
 
 def asked_shifts(plan: Plan) -> list[str]:
@@ -103,22 +104,37 @@ def measure_shifts(
     settings: Settings,
     device: torch.device,
 ) -> Shifted:
-    """The models' metrics on the prompts of each shift; stores every value."""
-    objects = RecordStore(settings.out).objects
-    evaluations, not_applicable = {}, {}
+    """The models' metrics on the prompts of each shift; stores every value.
+
+    A shift that fails takes no other's evaluation with it.
+    """
+    evaluations, not_applicable, failed = {}, {}, {}
     for name in names:
-        shifted = shifted_plan(plan, name)
-        fitting = shifted_models(shifted, models)
-        if isinstance(fitting, str):
-            not_applicable[name] = visible(fitting, 200)
+        try:
+            outcome = _measure_shift(shifted_plan(plan, name), models, settings, device)
+        except PLUGIN_FAILURES as error:
+            failed[name] = error
             continue
-        measured = measure(shifted, fitting, device, settings.eval_batch)
-        axes = axes_of(shifted, fitting[0])
-        summary = summarize_run(measured.values, measured.floor_values, axes, shifted.kinds)
-        reported = evaluation(shifted, measured, summary, objects)
-        size = measured.target_size if shifted.task.scales_targets else None
-        evaluations[name] = reported.model_copy(update={"target_size": size})
-    return Shifted(evaluations, not_applicable)
+        if isinstance(outcome, str):
+            not_applicable[name] = visible(outcome, 200)
+        else:
+            evaluations[name] = outcome
+    return Shifted(evaluations, not_applicable, failed)
+
+
+def _measure_shift(
+    shifted: Plan, models: Sequence[Model], settings: Settings, device: torch.device
+) -> Evaluation | str:
+    """The models' evaluation on a shifted plan's prompts, or why they can't do them."""
+    fitting = shifted_models(shifted, models)
+    if isinstance(fitting, str):
+        return fitting
+    measured = measure(shifted, fitting, device, settings.eval_batch)
+    axes = axes_of(shifted, fitting[0])
+    summary = summarize_run(measured.values, measured.floor_values, axes, shifted.kinds)
+    reported = evaluation(shifted, measured, summary, RecordStore(settings.out).objects)
+    size = measured.target_size if shifted.task.scales_targets else None
+    return reported.model_copy(update={"target_size": size})
 
 
 def with_shifts(record: Record, shifted: Shifted, command: str) -> Record:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Sequence
 from functools import partial
-from importlib import metadata
 from itertools import chain
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from torch import nn
 from ..api.errors import Interrupted, RecordError
 from ..api.random import derive_seed
 from ..api.recipe import Recipe
-from ..api.spec import canonical_json, digest_of
+from ..api.spec import canonical_json
 from ..console import report
 from ..devices import free_memory
 from ..files import unfinished
@@ -226,11 +225,13 @@ def _training(
     )
 
 
-def training_code(plans: Sequence[Plan]) -> str:
-    """The versions of the code that trains; other code doesn't continue a checkpoint."""
-    plugins = digest_of({p.name: p.model_dump() for plan in plans for p in plugin_references(plan)})
-    iclbench = metadata.version("iclbench")
-    return f"{plugins[:16]} torch {torch.__version__} iclbench {iclbench}"
+def training_code(plans: Sequence[Plan]) -> dict[str, str]:
+    """The version of everything that trains, by name; other code doesn't continue a checkpoint."""
+    references = [reference for plan in plans for reference in plugin_references(plan)]
+    return {
+        "torch": torch.__version__,
+        **{r.name: f"{r.distribution} {r.version} {r.source[:16]}" for r in references},
+    }
 
 
 def _trained_models(plan: Plan, trained: Trained, rows: range) -> list[Model]:

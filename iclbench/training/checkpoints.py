@@ -24,7 +24,7 @@ from ..api.config import Config, parse_config
 from ..api.errors import CheckpointError, RecordError
 from ..files import write_atomically
 
-FORMAT = 5
+FORMAT = 6
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,12 @@ def _readable(path: Path) -> Iterator[Any]:
 def unusable(path: Path, reason: str) -> CheckpointError:
     """The error for a checkpoint that nothing can continue from."""
     return CheckpointError(f"checkpoint {path} {reason}; delete it to start afresh")
+
+
+def other_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Why a checkpoint of other code is refused: the packages and plugins that differ."""
+    names = sorted(name for name in {**before, **now} if before.get(name) != now.get(name))
+    return f"was made by other code of {', '.join(names)}"
 
 
 def tensors_of(module: nn.Module) -> dict[str, Tensor]:

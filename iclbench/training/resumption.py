@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..console import report
-from .checkpoints import Checkpoint, unusable
+from .checkpoints import Checkpoint, other_code, unusable
 from .state import TrainingState
 
 #: What a layout's difference means, by its field.
 _DIFFERENCES = {
     "replicas": "is of another run",
-    "code": "was made by other code",
     "device": "was made on another device",
     "steps": "is of another number of steps",
     "shapes": "is of another model",
@@ -23,13 +23,13 @@ _DIFFERENCES = {
 class Resumption:
     """Where a training keeps its checkpoint, how often, and whether to continue from it.
 
-    `code` names the code that trains: a checkpoint of other code is refused.
+    `code` is the version of each package and plugin that trains: a checkpoint of others is refused.
     """
 
     path: Path
     every_seconds: float = 30.0
     resume: bool = True
-    code: str = ""
+    code: Mapping[str, str] = field(default_factory=dict)
     _failing: bool = field(default=False, init=False)
 
     def save(self, training: TrainingState) -> bool:
@@ -39,7 +39,7 @@ class Resumption:
         JSON can't hold: the first of several failures is reported, and the checkpoint before stays.
         """
         tensors, values = training.state()
-        checkpoint = Checkpoint(tensors, {"layout": training.layout(self.code), **values})
+        checkpoint = Checkpoint(tensors, {"layout": training.layout(), "code": self.code, **values})
         try:
             checkpoint.save(self.path)
         except (OSError, KeyError, TypeError, ValueError) as error:
@@ -59,7 +59,10 @@ class Resumption:
         if not (self.resume and self.path.exists()):
             return
         checkpoint = Checkpoint.load(self.path)
-        layout, expected = checkpoint.values.get("layout", {}), training.layout(self.code)
+        code, layout = checkpoint.values.get("code", {}), checkpoint.values.get("layout", {})
+        if code != self.code:
+            raise unusable(self.path, other_code(code, self.code))
+        expected = training.layout()
         for name, reason in _DIFFERENCES.items():
             if layout.get(name) != expected[name]:
                 raise unusable(self.path, reason)

@@ -135,10 +135,9 @@ class TrainingState:
             self.validation.load_state(values["validation"])
         self.moved = [*values["moved"], *differing_names(values["platform"], self.platform)]
 
-    def layout(self, code: str) -> dict[str, Any]:
+    def layout(self) -> dict[str, Any]:
         """Return what must be equal in a training that continues this one."""
         return {
-            "code": code,
             "shapes": {name: list(shape) for name, shape in self.replicas.shapes.items()},
             "replicas": [[m.run, m.seed, m.learning_rate] for m in self.members],
             # The cosine schedule depends on the last step: another number is another training.

@@ -20,13 +20,25 @@ def test_ctrl_c_saves_a_checkpoint_and_says_so(tmp_path):
     program.interrupt(signal.SIGINT, group=True)
     code, errors = program.end()
     assert code == 130
-    (path,) = (tmp_path / "out" / "checkpoints").iterdir()
+    (path,) = (tmp_path / "out" / "checkpoints").glob("*")
     step = Checkpoint.load(path).values["step"]
     assert errors.splitlines()[-1] == (
         f"iclbench: interrupted: transformer on least-squares saved at step {step} of 100000; "
         "the same command continues"
     )
     assert "Traceback" not in errors
+
+
+def test_the_same_command_beside_it_is_refused_at_once(cli, tmp_path):
+    program = Program(tmp_path, *LONG, "--out", tmp_path / "out")
+    program.wait_until_training()
+    again = cli(*LONG, "--out", tmp_path / "out")
+    assert again.code == 1
+    assert "another process is training this run" in again.err
+    program.interrupt(signal.SIGINT, group=True)
+    code, errors = program.end()
+    assert code == 130
+    assert "the same command continues" in errors
 
 
 @pytest.mark.slow
@@ -55,7 +67,7 @@ def test_an_interrupted_run_has_the_weights_of_an_undisturbed_one(cli, tmp_path)
     program.interrupt(signal.SIGINT, group=True)
     assert program.end()[0] == 130
     assert cli(*short, "--out", tmp_path / "cut").code == 0
-    assert not list((tmp_path / "cut" / "checkpoints").iterdir())
+    assert not list((tmp_path / "cut" / "checkpoints").glob("*"))
     assert cli(*short, "--out", tmp_path / "straight").code == 0
     one, other = (next((tmp_path / name).rglob("*.safetensors")) for name in ("cut", "straight"))
     assert one.read_bytes() == other.read_bytes()

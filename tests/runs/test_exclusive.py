@@ -1,14 +1,17 @@
-"""A process has one run at a time."""
+"""A process has one run at a time, and a training one process."""
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 from small_runs import TINY
 
-from iclbench import RecordStore, UsageError, hookimpl, host, run, verify
-from iclbench.runs.exclusive import exclusive
+from iclbench import RecordStore, RunError, UsageError, hookimpl, host, run, verify
+from iclbench.runs.exclusive import alone, exclusive
 
 REFUSAL = "in the middle of another run; dtype and random generators belong to the process"
 
@@ -57,3 +60,23 @@ def test_an_observer_that_runs_is_dropped_with_the_reason(tmp_path, capsys, hook
     assert REFUSAL in capsys.readouterr().err
     assert record.metrics["squared_error"].mean > 0
     assert not (tmp_path / "nested" / "least-squares").exists()
+
+
+def test_a_training_of_another_process_is_refused_until_that_ends(tmp_path):
+    checkpoint = tmp_path / "checkpoints" / "id.safetensors"
+    holds = (
+        "import sys, time; from pathlib import Path; from iclbench.runs.exclusive import alone\n"
+        "with alone(Path(sys.argv[1])): print('held', flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", holds, str(checkpoint)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        message = f"another process is training this run, see {checkpoint.with_suffix('.lock')}"
+        with pytest.raises(RunError, match=message), alone(checkpoint):
+            pass
+        with alone(checkpoint.with_name("other.safetensors")):
+            pass
+        process.send_signal(signal.SIGKILL)  # it can't clean up
+    with alone(checkpoint):
+        assert checkpoint.with_suffix(".lock").exists()
+    assert not checkpoint.parent.exists()

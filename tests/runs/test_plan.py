@@ -70,6 +70,8 @@ def test_a_task_that_sets_no_version_is_refused(provide):
         ({"model": "zero", "weights": "trained"}, "zero is a solver"),
         ({"model": "zero", "init": "x"}, "zero is a solver"),
         ({"weights": "gd"}, "no such file, and unknown construction"),
+        ({"weights": "trained.safetensors"}, "^--weights trained.safetensors: no such file$"),
+        ({"init": "runs/gd"}, "^--init runs/gd: no such file$"),
         ({"weights": "."}, "--weights: . is a folder, and unknown construction"),
         ({"init": "trained"}, "unknown construction 'trained'; known: none"),
         ({"init": "gd"}, "--init: no such file"),

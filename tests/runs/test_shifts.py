@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from forging import reseal
 from small_runs import TINY
 
-from iclbench import RecordError, RecordStore, UsageError, evaluate_shifts, run, verify
+from iclbench import RecordError, RecordStore, RunError, UsageError, evaluate_shifts, run, verify
 from iclbench.runs.proofs import with_proof, write_proof
 from iclbench.runs.store import read_record
 from iclbench_least_squares.fixed import LeastSquares
@@ -150,6 +152,31 @@ def test_records_with_shifts_are_read_back(trained):
     folder, _ = trained
     record = shifted(folder, *TWO)
     assert read_record(RecordStore(folder).path(record.spec)) == record
+
+
+def test_a_shift_that_fails_is_named_and_the_others_are_kept(trained, monkeypatch):
+    folder, _ = trained
+    whole = LeastSquares.shifts.fget
+
+    def broken(draws, random):
+        raise ValueError("no quadrant")
+
+    def shifts(self):
+        return {**whole(self), "quadrants": replace(whole(self)["quadrants"], change=broken)}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LeastSquares, "shifts", property(shifts))
+        reason = "transformer on least-squares: shift quadrants: ValueError: no quadrant$"
+        with pytest.raises(RunError, match=reason):
+            shifted(folder, *TWO, "skewed")
+        (path,) = RecordStore(folder).paths()
+        record = read_record(path)
+        assert set(record.evaluations) == {"main", "skewed"}
+        assert list(record.not_applicable) == ["examples-double"]
+        # Nothing but the broken one is left to do.
+        with pytest.raises(RunError, match=reason):
+            shifted(folder, *TWO, "skewed")
+    assert set(shifted(folder, *TWO, "skewed").evaluations) == {"main", "quadrants", "skewed"}
 
 
 def test_without_shifts_none_is_made(tmp_path, monkeypatch):

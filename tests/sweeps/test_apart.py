@@ -94,7 +94,7 @@ def fixed_to_seven_steps(out):
     return plan, settings, path, fixed
 
 
-@pytest.mark.parametrize("change", [{"code": "other"}, {"asked": "9s"}])
+@pytest.mark.parametrize("change", [{"code": {"torch": "other"}}, {"asked": "9s"}])
 def test_steps_that_another_request_or_other_code_left_are_not_taken(tmp_path, change):
     plan, settings, path, fixed = fixed_to_seven_steps(tmp_path)
     path.write_text(fixed.model_copy(update=change).model_dump_json())

@@ -88,7 +88,7 @@ def test_a_checkpoint_of_other_code_fails_its_group_and_trains_no_cell_alone(
             run_job(job)
     (checkpoint,) = (tmp_path / "checkpoints").glob("*.safetensors")
     with monkeypatch.context() as patch:
-        patch.setattr("iclbench.runs.training.training_code", lambda plans: "other")
+        patch.setattr("iclbench.runs.training.training_code", lambda plans: {"torch": "other"})
         reasons = run_job(job)
     assert len(set(reasons)) == 1
     assert "delete it to start afresh" in reasons[0]

@@ -74,7 +74,7 @@ def test_no_resume_starts_over(tmp_path):
 @pytest.mark.parametrize("damage", ["truncated", "other seeds", "not safetensors", "other code"])
 def test_unsuitable_checkpoint_is_refused(tmp_path, damage):
     path = tmp_path / "c.safetensors"
-    trained([1, 2], resumption=Resumption(path, every_seconds=0, code="one"))
+    trained([1, 2], resumption=Resumption(path, every_seconds=0, code={"plugin": "one"}))
     seeds = [1, 2]
     if damage == "truncated":
         path.write_bytes(path.read_bytes()[:-10])
@@ -82,8 +82,10 @@ def test_unsuitable_checkpoint_is_refused(tmp_path, damage):
         seeds = [1, 3]
     elif damage == "not safetensors":
         path.write_text("nonsense")
-    code = "other" if damage == "other code" else "one"
-    with pytest.raises(RecordError, match="delete it to start afresh"):
+    code, reason = {"plugin": "one"}, ""
+    if damage == "other code":
+        code, reason = {"plugin": "other", "new": "1"}, "made by other code of new, plugin"
+    with pytest.raises(RecordError, match=f"{reason}; delete it to start afresh"):
         trained(seeds, resumption=Resumption(path, code=code))
 
 
