@@ -155,8 +155,10 @@ def _conversion(path: Path) -> str:
     """How to convert a file of `torch.save`, as the end of a sentence."""
     code = (
         "import sys, torch; from safetensors.torch import save_file; "
-        "save_file({name: tensor.contiguous().clone() for name, tensor in "
-        "torch.load(sys.argv[1], weights_only=True).items()}, sys.argv[2])"
+        "saved = torch.load(sys.argv[1], map_location='cpu', weights_only=True); "
+        "keys = [k for k in ('model', 'state_dict', 'model_state_dict') if k in saved]; "
+        "state = saved[keys[0]] if keys else saved; "
+        "save_file({n: t.contiguous().clone() for n, t in state.items()}, sys.argv[2])"
     )
     files = f"{shlex.quote(str(path))} {shlex.quote(str(path.with_suffix('.safetensors')))}"
     return (

@@ -28,8 +28,8 @@ GRID = 24
 class ProbabilityMaps(Metric):
     """Maps of the class probabilities that a model predicts over the plane, for one context.
 
-    They are drawn at GRID² points of [−1, 1]², as Appendix F of Wang et al. 2025 does. The context
-    is fresh and the same for every model. The maps show the most probable category of each
+    They are drawn at 24 × 24 points of [−1, 1]², as Appendix F of Wang et al. 2025 does. The
+    context is fresh and the same for every model. The maps show the most probable category of each
     quadrant, counter-clockwise from the top right, under the true f and W_e. Examples of these
     categories are shown by number, others as circles. Numbers beside the maps:
 

@@ -23,10 +23,15 @@ def multiplication_table(name: str) -> Tensor:
     A permutation's product is taken from left to right: (pq)(x) = q(p(x)). Raises ValueError for
     an unknown name, and for more than 1,000 elements.
     """
-    elements = _elements(name)
-    number = {element: i for i, element in enumerate(elements)}
-    products = [[number[_multiply(p, q)] for q in elements] for p in elements]
-    return torch.tensor(products)
+    order(name)
+    table = torch.zeros(1, 1, dtype=torch.int64)
+    for kind, n in _factors(name):
+        factor = _cyclic(n) if kind == "z" else _permuting(kind, n)
+        size = len(table) * len(factor)
+        # The last factor's element changes fastest.
+        pairs = table[:, None, :, None] * len(factor) + factor[None, :, None, :]
+        table = pairs.reshape(size, size)
+    return table
 
 
 def order(name: str) -> int:
@@ -56,27 +61,24 @@ def _factors(name: str) -> list[tuple[str, int]]:
     return factors
 
 
-def _elements(name: str) -> list[tuple[tuple[int, ...], ...]]:
-    """All elements: a permutation per factor; the identity is first."""
-    order(name)
-    return list(itertools.product(*(_permutations(kind, n) for kind, n in _factors(name))))
+def _cyclic(n: int) -> Tensor:
+    """The multiplication table of a cyclic group, whose element k is the rotation by k."""
+    rotations = torch.arange(n)
+    return (rotations[:, None] + rotations) % n
 
 
-def _permutations(kind: str, n: int) -> list[tuple[int, ...]]:
-    if kind == "z":
-        # Element k of a cyclic group is the rotation by k.
-        return [tuple((i + k) % n for i in range(n)) for k in range(n)]
+def _permuting(kind: str, n: int) -> Tensor:
+    """The multiplication table of a symmetric or alternating group."""
     # In lexicographic order, the identity first.
-    permutations = itertools.permutations(range(n))
-    return [p for p in permutations if kind == "s" or _is_even(p)]
+    every = itertools.permutations(range(n))
+    permutations = torch.tensor([p for p in every if kind == "s" or _is_even(p)])
+    places = n ** torch.arange(n).flip(0)
+    products = permutations[:, permutations]  # q(p(x)) at (q, p, x)
+    return torch.searchsorted(
+        (permutations * places).sum(-1), (products * places).sum(-1).mT.contiguous()
+    )
 
 
 def _is_even(permutation: tuple[int, ...]) -> bool:
     pairs = itertools.combinations(permutation, 2)
     return sum(a > b for a, b in pairs) % 2 == 0
-
-
-def _multiply(
-    p: tuple[tuple[int, ...], ...], q: tuple[tuple[int, ...], ...]
-) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(b[i] for i in a) for a, b in zip(p, q, strict=True))

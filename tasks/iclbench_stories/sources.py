@@ -99,8 +99,9 @@ class Files(Source):
                 f"stories: {path} has no file that ends in {', '.join(BUILDERS)}; give data=PATH "
                 "of such a file or a folder of them"
             )
-        digests = [file_digest(file) for file in self.files]
-        super().__init__(str(path), "/".join(["files", *digests]))
+        # The same bytes are other stories to another reader.
+        contents = [f"{BUILDERS[file.suffix]}-{file_digest(file)}" for file in self.files]
+        super().__init__(str(path), "/".join(["files", *contents]))
         self.column, self.cache = column, cache
 
     def texts(self) -> Iterator[list[str]]:

@@ -67,6 +67,17 @@ def test_a_corpus_is_packed_once_per_content(tmp_path, monkeypatch):
     assert changed.digest != first.digest
 
 
+def test_a_file_that_is_renamed_for_another_reader_is_read_again(tmp_path):
+    """JSON lines in a file of text are one story, which is not what they are as JSON lines."""
+    lines = write(tmp_path / "a.jsonl")
+    as_lines = open_fresh_corpus(lines)
+    text = lines.rename(tmp_path / "a.txt")
+    with pytest.raises(UsageError, match=r"holds [01] stories"):
+        open_fresh_corpus(text)
+    text.rename(lines)
+    assert open_fresh_corpus(lines).digest == as_lines.digest
+
+
 def test_a_damaged_cache_is_refused(tmp_path):
     corpus = open_fresh_corpus(write(tmp_path / "a.jsonl", STORIES[:30]))
     with Path(corpus.train.filename).open("r+b") as file:

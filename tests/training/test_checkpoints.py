@@ -25,9 +25,11 @@ def test_a_pt_file_is_refused(zipped, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_answer_to_a_pt_file_converts_it(tmp_path):
+@pytest.mark.parametrize("key", [None, "model", "state_dict", "model_state_dict"])
+def test_the_answer_to_a_pt_file_converts_it(tmp_path, key):
+    """Training scripts keep the optimizer and counters beside the state dict."""
     path = tmp_path / "my model.pt"
-    torch.save(STATE, path)
+    torch.save(STATE if key is None else {key: STATE, "optimizer": {"lr": 1.0}, "step": 3}, path)
     with pytest.raises(RecordError) as error:
         load_weights(path)
     _, _, command = str(error.value).partition("Convert the state dict: ")
