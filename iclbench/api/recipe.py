@@ -34,7 +34,9 @@ class Recipe(Config):
     learning_rate: float = Field(
         1e-3, ge=0, description="learning rate, before the schedule's factor"
     )
-    schedule: Schedule = "constant"
+    schedule: Schedule = Field(
+        "constant", description="how the learning rate changes from step to step"
+    )
     warmup: int = Field(0, ge=0, description="number of steps of linear warm-up")
     decay_every: int = Field(
         10_000,
