@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 
 def campaign(
-    file: Annotated[Path, typer.Argument(help="A campaign file (TOML).", parser=usable_path)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A campaign file (TOML).", parser=usable_path)
+    ],
     out: Out = "leaderboards/campaign",
     stage: Annotated[
         str | None,
@@ -50,7 +52,10 @@ def campaign(
     executor: ExecutorName = "local",
     executor_args: ExecutorArgs = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Number of cells to run at once, each in its own process.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Number of cells to run at once, each in its own process."
+        ),
     ] = 1,
     engine: Engine = "auto",
     dry_run: Annotated[
@@ -58,7 +63,9 @@ def campaign(
     ] = False,
     strict: Strict = False,
 ) -> None:
-    """Tune and train the models of every stage. Run the same command again to continue.
+    """Run every stage: tune and train its models, or run its sweeps.
+
+    Run the same command again to continue.
 
     A failed cell does not stop the others. With --dry-run, list the state of every cell and the
     hours needed.

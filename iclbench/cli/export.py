@@ -18,7 +18,9 @@ def export(
     out: Annotated[
         Path,
         typer.Argument(
-            help="Output folder: new, empty, or from an earlier export.", parser=usable_path
+            metavar="DIR",
+            help="Output folder: new, empty, or from an earlier export.",
+            parser=usable_path,
         ),
     ],
     task: Annotated[str, typer.Option(metavar="NAME", help="The task.")],
@@ -27,7 +29,9 @@ def export(
         list[str] | None,
         typer.Option(metavar="K=V,…", help="Arguments of the task, or @file.toml; repeatable."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Evaluation seed of the prompts.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Evaluation seed of the prompts.")
+    ] = 0,
     dtype: Annotated[
         Literal["float32", "float64"], typer.Option(help="Precision of the prompts.")
     ] = "float32",

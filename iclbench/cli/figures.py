@@ -34,6 +34,7 @@ ONLY_WITH = {
 What = Annotated[
     list[str] | None,
     typer.Argument(
+        metavar="NAME|FILE|PATH",
         help="A study's name or a sweep file; with --x or --maps, records or folders of records. "
         "Default: list the studies.",
     ),
@@ -43,7 +44,9 @@ Kind = Annotated[
 ]
 File = Annotated[
     Path | None,
-    typer.Option(help="The file to write.  [default: NAME.FORMAT]", parser=usable_path),
+    typer.Option(
+        metavar="FILE", help="The file to write.  [default: NAME.FORMAT]", parser=usable_path
+    ),
 ]
 Records = Annotated[
     Path | None,
@@ -53,17 +56,21 @@ Records = Annotated[
         parser=usable_path,
     ),
 ]
-Size = Annotated[str, typer.Option(help="The study's size.")]
+Size = Annotated[str, typer.Option(metavar="NAME", help="The study's size.")]
 Axis = Annotated[
     str | None,
     typer.Option(
+        metavar="NAME",
         help="The x-axis: a setting such as model_args.layers; state_bytes (the size of a layer's "
         "state); curve (the metric's second axis); training (loss by step); or operations, seconds "
-        "or steps (validation by cost)."
+        "or steps (validation by cost).",
     ),
 ]
 Metrics = Annotated[
-    str | None, typer.Option(help="With --x: metrics, one panel each; default: the task's.")
+    str | None,
+    typer.Option(
+        metavar="NAME[,NAME]", help="With --x: metrics, one panel each; default: the task's."
+    ),
 ]
 Statistic = Annotated[
     Literal["mean", "median"] | None,
@@ -73,11 +80,18 @@ Statistic = Annotated[
     ),
 ]
 Lines = Annotated[
-    str, typer.Option(help="With --x or --maps: fields; each value gets its own line.")
+    str,
+    typer.Option(
+        metavar="FIELD[,FIELD]", help="With --x or --maps: fields; each value gets its own line."
+    ),
 ]
-Panels = Annotated[str, typer.Option(help="With --x: fields; each value gets its own panel.")]
+Panels = Annotated[
+    str,
+    typer.Option(metavar="FIELD[,FIELD]", help="With --x: fields; each value gets its own panel."),
+]
 Maps = Annotated[
-    str | None, typer.Option(help="Draw this metric's maps instead, one row per record.")
+    str | None,
+    typer.Option(metavar="NAME", help="Draw this metric's maps instead, one row per record."),
 ]
 
 
@@ -94,7 +108,7 @@ def figure(
     lines: Lines = "model",
     panels: Panels = "",
     maps: Maps = None,
-    title: Annotated[str, typer.Option(help="The figure's title.")] = "",
+    title: Annotated[str, typer.Option(metavar="TEXT", help="The figure's title.")] = "",
 ) -> None:
     """Draw a study's figure from its records, or with --x a figure of any records."""
     _require_use(context, what or [], x, maps)

@@ -49,7 +49,9 @@ def show(
     out: SameFolder = None,
     task: Annotated[
         str | None,
-        typer.Option(help="Show only this task.", autocompletion=complete_names("task")),
+        typer.Option(
+            metavar="NAME", help="Show only this task.", autocompletion=complete_names("task")
+        ),
     ] = None,
     every: Annotated[
         bool,
@@ -118,7 +120,9 @@ def costs(
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Folders of records.  [default: leaderboards/records]", parser=usable_path
+            metavar="FOLDER",
+            help="Folders of records.  [default: leaderboards/records]",
+            parser=usable_path,
         ),
     ] = None,
     digits: Annotated[
@@ -169,7 +173,9 @@ def build(
     folder: Annotated[
         Path,
         typer.Argument(
-            help="Leaderboards folder; the records are in FOLDER/records.", parser=usable_path
+            metavar="FOLDER",
+            help="Leaderboards folder; the records are in FOLDER/records.",
+            parser=usable_path,
         ),
     ] = Path(LEADERBOARDS),
     parquet: Annotated[bool, typer.Option(help="Write rows.parquet, which needs pyarrow.")] = True,

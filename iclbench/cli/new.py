@@ -16,7 +16,9 @@ def new(
         str,
         typer.Argument(metavar="architecture|task|solver|metric|executor", help="Kind of plugin."),
     ],
-    name: Annotated[str, typer.Argument(help="Plugin name: lower-case words joined by hyphens.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Plugin name: lower-case words joined by hyphens.")
+    ],
     out: Annotated[
         Path | None,
         typer.Option(

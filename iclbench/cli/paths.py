@@ -26,7 +26,7 @@ def usable_path(text: str | Path) -> Path:
 Folders = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[FOLDER]…",
+        metavar="FOLDER",
         help="Folders of records, combined.  [default: results, or the published records]",
         parser=usable_path,
     ),
@@ -41,5 +41,6 @@ SameFolder = Annotated[
     ),
 ]
 Records = Annotated[
-    list[Path], typer.Argument(help="Records, or folders of records.", parser=usable_path)
+    list[Path],
+    typer.Argument(metavar="PATH", help="Records, or folders of records.", parser=usable_path),
 ]

@@ -30,6 +30,7 @@ def push(
     what: Annotated[
         Path,
         typer.Argument(
+            metavar="PATH",
             help="A record, a folder of records, or a folder from `iclbench export`.",
             parser=usable_path,
         ),
@@ -41,7 +42,9 @@ def push(
             help="A Hugging Face repository, or a new folder, such as ./copy.", parser=path_text,
         ),
     ],
-    task: Annotated[str | None, typer.Option(help="Only the records of this task.")] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only the records of this task.")
+    ] = None,
     private: Annotated[
         bool, typer.Option("--private", help="Make a new repository private.")
     ] = False,

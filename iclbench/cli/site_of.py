@@ -15,7 +15,9 @@ from .paths import usable_path
 def site(
     out: Annotated[
         Path,
-        typer.Argument(help="Output folder: new, empty, or an earlier site.", parser=usable_path),
+        typer.Argument(
+            metavar="DIR", help="Output folder: new, empty, or an earlier site.", parser=usable_path
+        ),
     ],
     folder: Annotated[
         Path,

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     from ..sweeps.sweep import HowToRun, SweepResult
 
 File = Annotated[
-    Path, typer.Argument(help="A sweep file (TOML), or a study's name.", parser=usable_path)
+    Path,
+    typer.Argument(
+        metavar="FILE", help="A sweep file (TOML), or a study's name.", parser=usable_path
+    ),
 ]
 OutOfSweep = Annotated[
     str | None,
@@ -62,7 +65,10 @@ def sweep(
     executor_args: ExecutorArgs = None,
     workers: Workers = None,
     size: Annotated[
-        str, typer.Option(help="The size to run: quick, or a name under [sizes] in the file.")
+        str,
+        typer.Option(
+            metavar="NAME", help="The size to run: quick, or a name under [sizes] in the file."
+        ),
     ] = "quick",
     engine: Engine = "auto",
     checkpoint_seconds: CheckpointSeconds = 30.0,

@@ -57,8 +57,10 @@ def tune(
     task: Annotated[str | None, typer.Option(metavar="NAME", help="Task to tune it on.")] = None,
     suite: SuiteName = None,
     trials: Trials = TRIALS,
-    tuning_seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds per trial.")] = 1,
-    search_seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
+    tuning_seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per trial.")
+    ] = 1,
+    search_seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search.")] = 0,
     space: Annotated[
         list[str] | None,
         typer.Option(metavar="K=V,…", help="Changes to the search space, or @file.toml."),

@@ -17,7 +17,9 @@ from .paths import usable_path
 def view(
     folder: Annotated[
         Path,
-        typer.Argument(help="A folder of records, or of leaderboards.", parser=usable_path),
+        typer.Argument(
+            metavar="DIR", help="A folder of records, or of leaderboards.", parser=usable_path
+        ),
     ] = Path("results"),
     port: Annotated[
         int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0 picks a free one.")

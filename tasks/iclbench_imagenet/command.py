@@ -35,23 +35,27 @@ def features(
     backbone: Backbone,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the features.")],
     split: Annotated[
-        str, typer.Option(help="Split of IDX files, Parquet files or the hub.")
+        str, typer.Option(metavar="NAME", help="Split of IDX files, Parquet files or the hub.")
     ] = "train",
     per_class: Annotated[
-        int | None, typer.Option(min=1, help="Use only the first images of each class.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Use only the first images of each class."),
     ] = None,
     project: Annotated[
-        int | None, typer.Option(min=1, help="Number of dimensions of a random projection.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Number of dimensions of a random projection."),
     ] = None,
     dtype: Annotated[
         Literal["float16", "float32"], typer.Option(help="Dtype of the stored features.")
     ] = "float16",
-    batch: Annotated[int, typer.Option(min=1, help="Images per batch.")] = 64,
+    batch: Annotated[int, typer.Option(metavar="N", min=1, help="Images per batch.")] = 64,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda[:N]")] = "auto",
-    font: Annotated[Path, typer.Option(help="The emoji's font.")] = FONT,
-    emoji_test: Annotated[Path, typer.Option(help="The emoji's subgroups.")] = EMOJI_TEST,
+    font: Annotated[Path, typer.Option(metavar="FILE", help="The emoji's font.")] = FONT,
+    emoji_test: Annotated[
+        Path, typer.Option(metavar="FILE", help="The emoji's subgroups.")
+    ] = EMOJI_TEST,
     checkpoint_seconds: Annotated[
-        float, typer.Option(min=0, help="Seconds between parts on disk.")
+        float, typer.Option(metavar="SECONDS", min=0, help="Seconds between parts on disk.")
     ] = 30.0,
     force: Annotated[bool, typer.Option("--force", help="Replace existing features.")] = False,
 ) -> None:
