@@ -30,7 +30,10 @@ class RecordError(UsageError):
 
 
 class CheckpointError(RecordError):
-    """A training can't be continued: its checkpoint is damaged, or of another run or code."""
+    """A training can't be continued now.
+
+    Its checkpoint is damaged, or of another run or code; or another process is training.
+    """
 
 
 class UnsupportedError(UsageError):

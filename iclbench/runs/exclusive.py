@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ..api.errors import RunError, UsageError
+from ..api.errors import CheckpointError, UsageError
 from ..console import report
 
 _lock = threading.Lock()
@@ -40,7 +40,7 @@ def exclusive() -> Iterator[None]:
 def alone(checkpoint: Path) -> Iterator[None]:
     """Be the only process that trains the models of this checkpoint.
 
-    Raises RunError beside another. The lock goes with the process, however that ends.
+    Raises CheckpointError beside another. The lock goes with the process, however that ends.
     """
     path = checkpoint.with_suffix(".lock")
     lock = FileLock(path)
@@ -48,7 +48,7 @@ def alone(checkpoint: Path) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(blocking=False)
     except Timeout:
-        raise RunError(
+        raise CheckpointError(
             f"another process is training this run, see {path}; wait for it, or choose another "
             "folder with --out"
         ) from None

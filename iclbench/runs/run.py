@@ -51,7 +51,8 @@ from .training import checkpoint_path, keep_trained, remove_checkpoints, train_o
 def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     """The records of plans that share a `train_key`, in order; trains them as one program.
 
-    Raises UsageError within another run of this process, and RunError beside one that trains them.
+    Raises UsageError within another run of this process, and CheckpointError beside another process
+    that trains them.
     """
     device = find_device(settings.device)
     require_device(plans[0].spec.budget, device)

@@ -10,7 +10,8 @@ import threading
 import pytest
 from small_runs import TINY
 
-from iclbench import RecordStore, RunError, UsageError, hookimpl, host, run, verify
+from iclbench import RecordStore, UsageError, hookimpl, host, run, verify
+from iclbench.api.errors import CheckpointError
 from iclbench.runs.exclusive import alone, exclusive
 
 REFUSAL = "in the middle of another run; dtype and random generators belong to the process"
@@ -72,7 +73,7 @@ def test_a_training_of_another_process_is_refused_until_that_ends(tmp_path):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
         message = f"another process is training this run, see {checkpoint.with_suffix('.lock')}"
-        with pytest.raises(RunError, match=message), alone(checkpoint):
+        with pytest.raises(CheckpointError, match=message), alone(checkpoint):
             pass
         with alone(checkpoint.with_name("other.safetensors")):
             pass

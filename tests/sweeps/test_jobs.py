@@ -12,6 +12,7 @@ import torch
 
 from iclbench import RecordStore, sweep
 from iclbench.api.errors import Interrupted
+from iclbench.runs.exclusive import alone
 from iclbench.runs.settings import Settings
 from iclbench.sweeps.jobs import forget_programs, job_of, run_job
 from iclbench.sweeps.sweep import plan_sweep
@@ -92,6 +93,11 @@ def test_a_checkpoint_of_other_code_fails_its_group_and_trains_no_cell_alone(
         reasons = run_job(job)
     assert len(set(reasons)) == 1
     assert "delete it to start afresh" in reasons[0]
+    assert not list(RecordStore(tmp_path).paths())
+    with alone(checkpoint):
+        reasons = run_job(job)
+    assert len(set(reasons)) == 1
+    assert "another process is training this run" in reasons[0]
     assert not list(RecordStore(tmp_path).paths())
     assert checkpoint.exists()
     assert run_job(job) == [None, None]
