@@ -33,7 +33,7 @@ def test_the_same_command_beside_it_is_refused_at_once(cli, tmp_path):
     program = Program(tmp_path, *LONG, "--out", tmp_path / "out")
     program.wait_until_training()
     again = cli(*LONG, "--out", tmp_path / "out")
-    assert again.code == 1
+    assert again.code == 2
     assert "another process is training this run" in again.err
     program.interrupt(signal.SIGINT, group=True)
     code, errors = program.end()
