@@ -16,3 +16,9 @@ def test_the_script_beside_a_page_is_of_the_installed_plotly(tmp_path):
     written = script.stat().st_ino
     write_page(go.Figure(), tmp_path / "other.html")
     assert script.stat().st_ino == written
+
+
+def test_the_same_figure_is_the_same_page(tmp_path):
+    for name in ("one.html", "other.html"):
+        write_page(go.Figure(go.Scatter(x=[1, 2], y=[3, 4])), tmp_path / name)
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "other.html").read_bytes()

@@ -39,7 +39,9 @@ def write_page(drawing: go.Figure, path: Path) -> None:
     # The script of another version of Plotly may not draw this page.
     if not script.is_file() or script.read_bytes() != content:
         write_output(script, content)
-    write_output(path, str(drawing.to_html(include_plotlyjs="directory")).encode())
+    # Without an identifier of its own, Plotly draws one at random: the same figure, another file.
+    page = drawing.to_html(include_plotlyjs="directory", div_id="figure")
+    write_output(path, str(page).encode())
 
 
 def with_caption(drawing: go.Figure, caption: str) -> go.Figure:
