@@ -279,7 +279,7 @@ def _last_validation(record: Record) -> list[float | None]:
 
 
 def _order(entry: SuiteRow) -> tuple[bool, bool, bool, int, str, float, str, str]:
-    """The key that sorts a suite's table: trained from random weights first, ranked rows by mean."""
+    """The key that sorts a table: trained from random weights first, ranked rows by mean."""
     first = next(iter(entry.records.values()))
     done = sum(score is not None for score in entry.scores.values())
     return (
