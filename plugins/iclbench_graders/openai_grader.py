@@ -197,7 +197,7 @@ class OpenAIGrader(Grader):
         """Raise RunError if too many endings failed for the rest to be representative."""
         reasons = self._reasons()
         failed, expected = sum(reasons.values()), max(self._expected, len(self._asked))
-        if failed > max(1.0, self.config.most_failures * expected):
+        if failed > self.config.most_failures * expected:
             reason, count = reasons.most_common(1)[0]
             raise RunError(
                 f"grader openai: {failed} of {expected} endings could not be graded, {count} × "

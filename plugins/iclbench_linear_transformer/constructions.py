@@ -53,7 +53,12 @@ class Iteration(Construction):
     def build(
         self, signature: Signature, args: Any, task: Any
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return configuration and state; raises UsageError if the eigenvalues are unknown."""
+        """Return configuration and state.
+
+        Raises UsageError where no linear systems are solved, or if their eigenvalues are unknown.
+        """
+        if signature.target != "solution":
+            raise UsageError(f"construction: {task.name} does not ask for the solution of systems")
         low, high = _eigenvalue_range(args, task)
         layers = [] if args.heads == 2 else [[COPY]]
         # Only A needs a copy: no head writes to b.

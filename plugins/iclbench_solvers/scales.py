@@ -7,14 +7,14 @@ from torch import Tensor
 
 
 def smoothing_weight(smoothing: float | None, examples: int | Tensor, classes: int) -> Tensor:
-    """The weight of the uniform distribution, by default C/2 / (N + C/2).
+    """The weight of the uniform distribution in float64, by default C/2 / (N + C/2).
 
     The default adds half an example of each class to the N that the probabilities are counted
     from (Krichevsky and Trofimov 1981).
     """
-    count = torch.as_tensor(examples)
+    count = torch.as_tensor(examples).double()
     if smoothing is not None:
-        return torch.full_like(count, smoothing, dtype=torch.get_default_dtype())
+        return torch.full_like(count, smoothing)
     # (C/2) / (N + C/2) without the fractions.
     return classes / (2.0 * count + classes)
 

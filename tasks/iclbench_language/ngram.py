@@ -53,6 +53,7 @@ class _NGramModule(nn.Module):
         super().__init__()
         self.order, self.readout = config.order, list(signature.readout)
         self.symbols = signature.vocabulary - SPECIAL
+        self.dtype = torch.get_default_dtype()
 
     def forward(self, prompt: Any) -> Tensor:
         """Log-probabilities (B, P, V)."""
@@ -69,7 +70,7 @@ class _NGramModule(nn.Module):
         ids = pad(ids, (1, 0), value=self.symbols)
         is_symbol = ids < self.symbols
         followers = one_hot(ids.clamp(max=self.symbols), self.symbols + 1)[:, 1:, : self.symbols]
-        followers = pad(followers, (0, 0, 0, 1)).to(torch.get_default_dtype())
+        followers = pad(followers, (0, 0, 0, 1)).to(self.dtype)
         # Whether the contexts of two positions match: the empty ones all do.
         matches = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool, device=ids.device).tril()
         matches = matches.expand(len(ids), -1, -1)

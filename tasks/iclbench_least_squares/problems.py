@@ -18,9 +18,11 @@ class LeastSquaresConfig(TaskConfig):
     dim: int = Field(5, ge=1, description="D, dimension of the inputs")
     examples: int = Field(20, ge=1, description="N, number of examples in the context")
     noise: float = Field(0.0, ge=0, description="standard deviation of the noise on y")
+    # κ above 1e12 would leave the weights few digits even in float64.
     condition_number: float | None = Field(
         None,
         ge=1,
+        le=1e12,
         description="condition number of each prompt's design matrix; null: Gaussian matrix",
     )
     normalized: bool = added_later(
@@ -33,6 +35,8 @@ class LeastSquaresConfig(TaskConfig):
     def _arguments_fit_each_other(self) -> LeastSquaresConfig:
         if self.condition_number is not None and self.examples < self.dim:
             raise ValueError("condition_number needs at least as many examples as dimensions")
+        if self.condition_number is not None and self.dim == 1:
+            raise ValueError("condition_number needs more than one dimension")
         if self.normalized and not self.noise:
             raise ValueError("normalized needs noise")
         return self
@@ -94,7 +98,7 @@ def _conditioned(x: Tensor, rotation: Tensor, condition_number: float) -> Tensor
     examples, dim = design.shape[1:]
     # In float64 for every dtype of x: the values are rounded once, where they meet `left`.
     half = 0.5 * torch.linspace(1, -1, dim, dtype=torch.float64)
-    values = condition_number**half if dim > 1 else torch.ones(1, dtype=torch.float64)
+    values = condition_number**half
     # A Gaussian N × D design has Σσ² = ND in expectation; conditioning keeps that scale.
     values = values * (dim * examples / values.square().sum()).sqrt()
     # Q of a Gaussian matrix is uniformly random only after its columns take the signs of R's

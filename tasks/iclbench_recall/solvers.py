@@ -54,6 +54,7 @@ class _LookupModule(nn.Module):
         super().__init__()
         self.readout, self.vocabulary = list(signature.readout), signature.vocabulary
         self.most, self.smoothing = config.ids, config.smoothing
+        self.dtype = torch.get_default_dtype()
 
     def forward(self, prompt: Text) -> Tensor:
         """Log-probabilities (B, P, V); all ids are equally probable where nothing agrees."""
@@ -70,7 +71,7 @@ class _LookupModule(nn.Module):
         answer = ids.gather(1, (place + 1).clamp(max=length - 1))
         known = shared.amax(dim=2) > 0
         weight = torch.where(known, self.smoothing, 1.0).unsqueeze(2)
-        probabilities = one_hot(answer, self.vocabulary).to(torch.get_default_dtype())
+        probabilities = one_hot(answer, self.vocabulary).to(self.dtype)
         return ((1.0 - weight) * probabilities + weight / self.vocabulary).log()
 
 
@@ -101,11 +102,12 @@ class _GuessModule(nn.Module):
         super().__init__()
         self.context, self.asked = signature.readout[0], len(signature.readout)
         self.vocabulary = signature.vocabulary
+        self.dtype = torch.get_default_dtype()
 
     def forward(self, prompt: Text) -> Tensor:
         """Log-probabilities (B, P, V)."""
         values = prompt.ids[:, 1 : self.context : 2]
-        counts = one_hot(values, self.vocabulary).sum(dim=1).to(torch.get_default_dtype())
+        counts = one_hot(values, self.vocabulary).sum(dim=1).to(self.dtype)
         # Not −∞ for other ids: their probability is not known to be 0.
         shares = (counts / values.shape[1]).clamp(min=1e-9).log()
         return shares.unsqueeze(1).expand(-1, self.asked, -1)
@@ -133,6 +135,7 @@ class _CopyModule(nn.Module):
     def __init__(self, signature: Signature) -> None:
         super().__init__()
         self.asked, self.vocabulary = len(signature.readout), signature.vocabulary
+        self.dtype = torch.get_default_dtype()
 
     def forward(self, prompt: Text) -> Tensor:
         """One-hot scores (B, P, V)."""
@@ -140,4 +143,4 @@ class _CopyModule(nn.Module):
         blank = (ids >= self.vocabulary - 2).to(torch.int8)
         first = blank.argsort(dim=1, stable=True)[:, : self.asked]
         scores = one_hot(ids.gather(1, first), self.vocabulary)
-        return scores.to(torch.get_default_dtype())
+        return scores.to(self.dtype)

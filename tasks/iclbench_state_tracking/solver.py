@@ -52,8 +52,9 @@ class _ProductModule(nn.Module):
     def __init__(self, group: str) -> None:
         super().__init__()
         self.group, self.size = group, order(group)
+        self.dtype = torch.get_default_dtype()
 
     def forward(self, prompt: Any) -> Tensor:
         """One-hot scores (B, T, G)."""
         products = prefix_products(prompt.ids, self.group)
-        return one_hot(products, self.size).to(torch.get_default_dtype())
+        return one_hot(products, self.size).to(self.dtype)

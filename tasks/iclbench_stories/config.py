@@ -6,6 +6,9 @@ from pydantic import Field, model_validator
 
 from iclbench import TaskConfig
 
+#: The default column, and the default number of tokens.
+TEXT, VOCABULARY = "text", 1024
+
 
 class StoriesConfig(TaskConfig):
     """The stories, their tokens, and the generated endings."""
@@ -15,7 +18,7 @@ class StoriesConfig(TaskConfig):
         description="tales (in this package), generated (from task_seed), tinystories, "
         "children-stories, another set on the hub (owner/name), or a path; join several by +",
     )
-    column: str = Field("text", description="name of the column that holds the stories")
+    column: str = Field(TEXT, description="name of the column that holds the stories")
     revision: str | None = Field(
         None, description="revision of the data set on the hub; null: the newest"
     )
@@ -23,7 +26,7 @@ class StoriesConfig(TaskConfig):
         "bpe", description="bpe (trained on the stories), gpt2, or the path of a tokenizer"
     )
     vocabulary: int = Field(
-        1024, ge=258, description="tokenizer=bpe: number of tokens in the vocabulary"
+        VOCABULARY, ge=258, description="tokenizer=bpe: number of tokens in the vocabulary"
     )
     length: int = Field(
         32,
@@ -65,6 +68,8 @@ class StoriesConfig(TaskConfig):
             raise ValueError(f"a beginning of {self.beginning} ids leaves none of {self.length}")
         if self.prefixes is not None and self.prefixes > self.length:
             raise ValueError(f"a window of {self.length} ids has no {self.prefixes} prefixes")
+        if self.tokenizer != "bpe" and self.vocabulary != VOCABULARY:
+            raise ValueError(f"vocabulary is that of tokenizer={self.tokenizer}; leave it out")
         if self.temperature == 0 and (self.top_k is not None or self.top_p is not None):
             raise ValueError("top_k and top_p need a temperature above 0")
         return self

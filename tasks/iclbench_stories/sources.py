@@ -9,6 +9,7 @@ from typing import Any
 
 from iclbench import UsageError, file_digest
 
+from .config import TEXT
 from .generator import generated_stories
 from .tales import IDS, Tales
 from .vocabulary import Vocabulary
@@ -112,7 +113,7 @@ class Files(Source):
             if builder == "text":
                 options["sample_by"] = "document"
             loaded = _load(str(file), builder, cache_dir=str(self.cache), **options)
-            column = "text" if builder == "text" else self.column
+            column = TEXT if builder == "text" else self.column
             for batch in _column(loaded, column, str(file)):
                 if builder == "text":
                     yield [part for text in batch for part in text.split(SEPARATOR)]
@@ -156,6 +157,10 @@ def find_sources(
                 f"stories: there is no data {name!r}; it is {known}, a set of the hub by its name "
                 "(owner/name), or a path"
             )
+    if revision is not None and not any(isinstance(source, Hub) for source in sources):
+        raise UsageError(f"stories: data={data} is not on the hub; leave revision out")
+    if column != TEXT and not any(isinstance(source, Hub | Files) for source in sources):
+        raise UsageError(f"stories: data={data} has no columns; leave column out")
     return sources
 
 

@@ -38,7 +38,8 @@ class DiversityConfig(PrefixConfig):
         ge=0,
         description="M, number of weight vectors in the pool; 0: a new one for every prompt",
     )
-    noise: float = Field(0.5, gt=0, description="σ, standard deviation of the noise on y")
+    # Below it, the ridge answer to fewer examples than dimensions loses its digits.
+    noise: float = Field(0.5, ge=1e-3, description="σ, standard deviation of the noise on y")
     noisy_targets: bool = Field(
         True,
         description="whether training targets have noise too; evaluation targets never have noise",

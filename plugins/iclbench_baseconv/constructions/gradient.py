@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor
 
 from iclbench import Config, Construction, Signature, UsageError
@@ -34,12 +34,6 @@ class GradientConfig(Config):
     width: int | None = Field(
         None, ge=1, description="width of the model; null: the smallest possible"
     )
-
-    @model_validator(mode="after")
-    def _constructed_fits_layers(self) -> GradientConfig:
-        if self.constructed and self.layers and self.constructed > self.layers:
-            raise ValueError("constructed must not be more than layers")
-        return self
 
 
 class Gradient(Construction):
@@ -67,6 +61,10 @@ class Gradient(Construction):
         layers = args.layers or len(circuit.layers)
         if layers < len(circuit.layers):
             raise UsageError(f"construction gradient: it needs {len(circuit.layers)} layers")
+        if args.constructed and args.constructed > layers:
+            raise UsageError(
+                f"construction gradient: constructed must not be more than the {layers} layers"
+            )
         # A layer without products has zero weights and leaves the stream unchanged.
         circuit.layers += [[]] * (layers - len(circuit.layers))
         inputs = [*c["x"], *c["y"], *c["yx"], *c["xx"]][: signature.input_width]
