@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
@@ -110,6 +111,14 @@ class RunSpec(Config):
     @classmethod
     def _normal_form(cls, value: str | None) -> str | None:
         return None if value is None else str(Budget.parse(value))
+
+    @field_validator("metrics")
+    @classmethod
+    def _named_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        twice = [name for name, count in Counter(value).items() if count > 1]
+        if twice:
+            raise ValueError(f"{twice[0]} is named twice")
+        return value
 
     @field_validator("seeds", mode="before")
     @classmethod

@@ -25,6 +25,7 @@ from ..nn.predictions import averaged
 from ..precision import DTYPES
 from ..training.gradients.capacity import Operators
 from ..training.optimizers.choice import evaluates_the_loss
+from ..training.replicas import matching
 from .plan import Plan
 
 Shape = Sequence[int]
@@ -75,11 +76,15 @@ def step_operations(operations: Operations | None, recipe: Recipe, steps: int) -
 def gradient_operations(plan: Plan, module: nn.Module) -> float | None:
     """The operations of a forward and a backward pass per prompt, or None, as for a forward pass.
 
-    A module may stop the gradient: a looped transformer's first loops have no backward pass.
+    A module may stop the gradient: a looped transformer's first loops have no backward pass. Nor
+    has what feeds frozen parameters alone.
     """
     spec, prompts = plan.spec, 2
     batches = plan.task.evaluation_batches(prompts, spec.eval_seed, DTYPES[spec.dtype])
     module = copy.deepcopy(module).cpu().train()
+    parameters = dict(module.named_parameters())
+    for name in matching(list(parameters), spec.freeze):
+        parameters[name].requires_grad_(False)
     loss, arithmetic = averaged(plan.task.loss), Arithmetic()
     with torch.enable_grad(), arithmetic:
         for batch in batches:

@@ -119,7 +119,9 @@ def resolve(request: RunSpec) -> Plan:
         given = given_weights(request, architecture, task, origin)
     config, refused = _model_config(request, architecture, recipe, given, origin)
     if origin == "trained":
-        require_room(recipe.batch, task.signature, f"recipe {request.recipe}")
+        require_room(
+            recipe.batch * recipe.chunk, task.signature, f"recipe {request.recipe}: a chunk"
+        )
         _require_dtype(request, recipe)
     reason = architecture.supports(task.signature, config)
     if reason is not None:

@@ -91,8 +91,7 @@ def kept(
         for name, kind in _REPORTS.items()
     }
     training = reports["training"]
-    # Files of earlier versions don't say where they were made.
-    if isinstance(training, TrainingReport) and "environment" in values:
+    if isinstance(training, TrainingReport):
         before = Environment.model_validate(values["environment"])
         reports["training"] = with_move(training, before, environment(device))
     return ReadyModels(models, **cast(dict[str, Any], reports), checkpoint=path)

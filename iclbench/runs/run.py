@@ -6,7 +6,7 @@ resolve → reuse an existing record → prepare → train or load → evaluate 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     require_device(plans[0].spec.budget, device)
     for plan in plans:
         asked_shifts(plan)
-    records = {} if settings.force else existing_records(plans, RecordStore(settings.out))
+    records = _existing(plans, settings)
     without = {plan.spec.id: plan for plan in plans if plan.spec.id not in records}
     # In one order, so that a group that is asked for in another finds its checkpoint.
     missing = [without[run_id] for run_id in sorted(without)]
@@ -66,8 +66,32 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
         require_writable(settings.out)
         trains = missing[0].recipe is not None
         with alone(checkpoint_path(missing, settings.out)) if trains else nullcontext():
-            records |= _make(missing, settings, device)
-    return [add_shifts(plan, records[plan.spec.id], settings, device) for plan in plans]
+            # Another process may have made some since.
+            records |= _existing(missing, settings) if trains else {}
+            missing = [plan for plan in missing if plan.spec.id not in records]
+            records |= _make(missing, settings, device) if missing else {}
+    return _with_shifts(plans, records, settings, device)
+
+
+def _existing(plans: Sequence[Plan], settings: Settings) -> dict[str, Record]:
+    """The records that these plans have, by their ids; none where they are to be run again."""
+    return {} if settings.force else existing_records(plans, RecordStore(settings.out))
+
+
+def _with_shifts(
+    plans: Sequence[Plan], records: Mapping[str, Record], settings: Settings, device: torch.device
+) -> list[Record]:
+    """The plans' records with the shifts that each asks for; raises the first plan's error last."""
+    whole: list[Record] = []
+    errors: list[BaseException] = []
+    for plan in plans:
+        try:
+            whole.append(add_shifts(plan, records[plan.spec.id], settings, device))
+        except PLUGIN_FAILURES as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return whole
 
 
 def _make(plans: Sequence[Plan], settings: Settings, device: torch.device) -> dict[str, Record]:

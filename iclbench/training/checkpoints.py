@@ -183,6 +183,9 @@ def load_state(
     )
     unexpected = sorted(set(state) - set(own))
     missing = sorted(tensors_of(module).keys() & module.state_dict().keys() - set(state))
+    # Buffers that a module computes, such as a table of positions, may be of another length.
+    computed = dict(module.named_buffers()).keys() - module.state_dict().keys()
+    state = {n: t for n, t in state.items() if n not in computed or t.shape == own[n].shape}
     wrong = [
         f"{name} is {tuple(state[name].shape)}, not {tuple(own[name].shape)}"
         for name in sorted(set(state) & set(own))

@@ -59,12 +59,12 @@ class Resumption:
         if not (self.resume and self.path.exists()):
             return
         checkpoint = Checkpoint.load(self.path)
-        code, layout = checkpoint.values.get("code", {}), checkpoint.values.get("layout", {})
+        code, layout = checkpoint.values["code"], checkpoint.values["layout"]
         if code != self.code:
             raise unusable(self.path, other_code(code, self.code))
         expected = training.layout()
         for name, reason in _DIFFERENCES.items():
-            if layout.get(name) != expected[name]:
+            if layout[name] != expected[name]:
                 raise unusable(self.path, reason)
         report(f"continuing from step {checkpoint.values['step']} of {self.path}")
         training.load_state(checkpoint.tensors, checkpoint.values)

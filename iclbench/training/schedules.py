@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor
 
 from ..api.errors import UsageError
-from ..api.recipe import Recipe
+from ..api.recipe import Recipe, Stage
 
 #: Returns gradients (R, P) on that many fresh minibatches at the current parameters.
 Measure = Callable[[int], list[Tensor]]
@@ -67,13 +68,21 @@ def fit_schedule(recipe: Recipe, steps: int) -> Recipe:
             "steps": steps,
             "warmup": round(scale * recipe.warmup),
             "decay_every": max(1, round(scale * recipe.decay_every)),
-            "stages": tuple(
-                stage.model_copy(update={"steps": max(1, round(scale * stage.steps))})
-                for stage in recipe.stages
-            ),
+            "stages": _scaled(recipe.stages, scale),
             "measure_every": measure_every,
             "cosine_memory": recipe.cosine_memory**rarer,
         }
+    )
+
+
+def _scaled(stages: Sequence[Stage], scale: float) -> tuple[Stage, ...]:
+    """The stages, each ending where it ends in proportion; one that would take no step goes."""
+    ends = [round(scale * end) for end in accumulate(stage.steps for stage in stages)]
+    lengths = [end - start for start, end in pairwise([0, *ends])]
+    return tuple(
+        stage.model_copy(update={"steps": steps})
+        for stage, steps in zip(stages, lengths, strict=True)
+        if steps
     )
 
 

@@ -70,7 +70,8 @@ class _LookupModule(nn.Module):
         place = shared.argmax(dim=2)
         answer = ids.gather(1, (place + 1).clamp(max=length - 1))
         known = shared.amax(dim=2) > 0
-        weight = torch.where(known, self.smoothing, 1.0).unsqueeze(2)
+        weight = torch.ones_like(known, dtype=self.dtype).masked_fill(known, self.smoothing)
+        weight = weight.unsqueeze(2)
         probabilities = one_hot(answer, self.vocabulary).to(self.dtype)
         return ((1.0 - weight) * probabilities + weight / self.vocabulary).log()
 

@@ -174,7 +174,7 @@ def test_permanent_error_stops_the_run(openai_server, make_grader, reply, messag
 
 def test_missing_server_is_a_one_line_error(make_grader):
     grader = make_grader(base_url="http://127.0.0.1:9/v1", attempts=2, most_failures=0.1)
-    with pytest.raises(RunError, match=r"2 of 6 endings.*no connection to http://127.0.0.1:9/v1"):
+    with pytest.raises(RunError, match=r"1 of 6 endings.*no connection to http://127.0.0.1:9/v1"):
         grader.grade(STORIES, None)
 
 

@@ -199,6 +199,8 @@ def test_too_few_layers_or_channels_are_refused():
     task = load_task("gradient")
     with pytest.raises(UsageError, match="needs 2 layers"):
         build("gradient", task, layers=1)
+    with pytest.raises(UsageError, match="constructed must not be more than the 2 layers"):
+        build("gradient", task, constructed=3)
     with pytest.raises(UsageError, match="needs a width of 41"):
         build("gradient", task, width=40)
 

@@ -84,6 +84,8 @@ def test_unsupported_settings_are_refused(tmp_path):
     with pytest.raises(UsageError, match="low=2 is above high=1"):
         run(model="linear-transformer", task="linear-system", weights="richardson",
             weights_args={"low": 2}, out=tmp_path)  # fmt: skip
+    with pytest.raises(UsageError, match="least-squares does not ask for the solution of systems"):
+        run(model="linear-transformer", task="least-squares", weights="richardson", out=tmp_path)
     with pytest.raises(UsageError, match="several"):
         run(model="transformer", task="linear-system", task_args={"sizes": "2-3"}, out=tmp_path)
     network = make_model(make_task(sizes=4), form="full")

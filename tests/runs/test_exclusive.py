@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 
 import pytest
 from small_runs import TINY
@@ -81,3 +83,18 @@ def test_a_training_of_another_process_is_refused_until_that_ends(tmp_path):
     with alone(checkpoint):
         assert checkpoint.with_suffix(".lock").exists()
     assert not checkpoint.parent.exists()
+
+
+def test_a_record_that_another_process_made_meanwhile_is_not_made_again(tmp_path, monkeypatch):
+    """It ends between the look for a record and the lock."""
+    theirs = run(model="lsa", **TINY, out=tmp_path / "theirs", shift=("noisy",))
+
+    @contextmanager
+    def late(checkpoint):
+        shutil.copytree(tmp_path / "theirs", tmp_path / "ours", dirs_exist_ok=True)
+        with alone(checkpoint):
+            yield
+
+    monkeypatch.setattr("iclbench.runs.run.alone", late)
+    monkeypatch.setattr("iclbench.runs.run.train_or_load", pytest.fail)
+    assert run(model="lsa", **TINY, out=tmp_path / "ours") == theirs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -85,6 +87,18 @@ def test_loops_without_a_backward_pass_are_not_counted_in_it():
     assert whole.forward == half.forward
     # Of eight loops, four have the two products of a backward pass: 8 + 2 · 4 instead of 8 + 2 · 8.
     assert half.gradient / whole.gradient == pytest.approx(16 / 24, rel=0.02)
+
+
+def test_frozen_parameters_have_no_gradient_to_count():
+    """Where all but the read-out is frozen, the backward pass has one product, of its weights."""
+    plan = plan_of("transformer", model_args={"layers": 1, "width": WIDTH})
+    module = initial_module(plan, 0)
+    names = [name for name, _ in module.named_parameters() if not name.startswith("readout")]
+    frozen = replace(plan, spec=plan.spec.model_copy(update={"freeze": tuple(names)}))
+    counted = count_operations(frozen, module, 1)
+    assert counted.forward == count_operations(plan, module, 1).forward
+    read = 2 * len(plan.task.signature.readout) * WIDTH
+    assert counted.gradient == pytest.approx(counted.forward + read)
 
 
 def test_an_optimizer_that_evaluates_the_loss_itself_has_unknown_operations():

@@ -77,6 +77,7 @@ def test_a_task_that_sets_no_version_is_refused(provide):
         ({"init": "gd"}, "--init: no such file"),
         ({"freeze": ["x"]}, "needs --init"),
         ({"perturb": 0.1}, "needs --init"),
+        ({"metrics": ["alignment", "alignment"]}, "alignment is named twice"),
         ({"weights_args": {"steps": 3}}, "needs a construction"),
         ({"weights": "x", "init": "y"}, "choose one"),
         ({"model": "transformr"}, "did you mean 'transformer'"),

@@ -8,8 +8,22 @@ import pytest
 from forging import reseal
 from small_runs import TINY
 
-from iclbench import RecordError, RecordStore, RunError, UsageError, evaluate_shifts, run, verify
+from iclbench import (
+    RecordError,
+    RecordStore,
+    RunError,
+    RunSpec,
+    UsageError,
+    evaluate_shifts,
+    run,
+    verify,
+)
+from iclbench.runs import shifts as shifts_module
+from iclbench.runs.measure import measure
+from iclbench.runs.plan import resolve
 from iclbench.runs.proofs import with_proof, write_proof
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench_least_squares.fixed import LeastSquares
 
@@ -177,6 +191,28 @@ def test_a_shift_that_fails_is_named_and_the_others_are_kept(trained, monkeypatc
         with pytest.raises(RunError, match=reason):
             shifted(folder, *TWO, "skewed")
     assert set(shifted(folder, *TWO, "skewed").evaluations) == {"main", "quadrants", "skewed"}
+
+
+def test_a_failing_shift_of_one_run_leaves_those_of_the_next(tmp_path, monkeypatch):
+    """Runs that were trained as one program each get their shifts."""
+    plans = [
+        resolve(RunSpec(model="lsa", **TINY, recipe_args={"learning_rate": rate},
+                        shift=("noisy", "skewed")))
+        for rate in (1e-3, 2e-3)
+    ]  # fmt: skip
+    failed = []
+
+    def failing_once(*args):
+        if not failed:
+            failed.append(True)
+            raise RuntimeError("boom")
+        return measure(*args)
+
+    monkeypatch.setattr(shifts_module, "measure", failing_once)
+    with pytest.raises(RunError, match="lsa on least-squares: shift noisy: RuntimeError: boom"):
+        run_plans(plans, Settings(tmp_path, device="cpu"))
+    held = [set(read_record(path).evaluations) for path in RecordStore(tmp_path).paths()]
+    assert sorted(map(len, held)) == [2, 3]
 
 
 def test_without_shifts_none_is_made(tmp_path, monkeypatch):

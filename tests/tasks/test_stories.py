@@ -70,6 +70,7 @@ def test_prefixes_selects_the_read_outs(prefixes, readout):
         {"prefixes": 17, "length": 16, "beginning": 4},
         {"top_k": 3},
         {"temperature": -1.0},
+        {"tokenizer": "gpt2", "vocabulary": 5000},
     ],
 )
 def test_contradictory_settings_are_refused(args):

@@ -108,6 +108,8 @@ def write_damaged(folder, name="a.jsonl"):
         (write_damaged, {}, "can't be read"),
         (lambda f: write_damaged(f, "a.parquet"), {}, "can't be read"),
         (lambda f: write(f / "a.jsonl"), {"vocabulary": 9999}, "set vocabulary="),
+        (lambda f: "tales", {"revision": "abc"}, "data=tales is not on the hub"),
+        (lambda f: "generated+tales", {"column": "story"}, "generated.tales has no columns"),
         (lambda f: write(f / "a.jsonl"), {"tokenizer": "gpt3"}, "there is no tokenizer 'gpt3'"),
         (lambda f: write(f / "a.jsonl"), {"tokenizer": str(ROOT / "LICENSE")}, "is no file of"),
         (lambda f: write(f / "a.jsonl"), {"tokenizer": str(ROOT / "docs")}, "has no encoder.json"),

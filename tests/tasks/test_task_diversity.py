@@ -177,7 +177,13 @@ def test_a_pool_is_needed_to_construct_the_model():
                           (load_task("ridge"), "has no pool of weights")):  # fmt: skip
         with pytest.raises(UsageError, match=message):
             architecture.constructions["pool"].build(task.signature, None, task)
-    with pytest.raises(UsageError, match="noise"):
-        task_of(noise=0.0)
+    for noise in (0.0, 9e-4):
+        with pytest.raises(UsageError, match="noise"):
+            task_of(noise=noise)
+    # With the least noise, the distance of ridge's exact answer from ridge is rounding.
+    task = task_of(noise=1e-3, tasks=0)
+    (batch,) = task.evaluation_batches(64, 0, torch.float64)
+    exact = task.reference(batch)
+    assert task.metrics(exact, batch)["ridge_distance"].max() < 1e-12
     reason = architecture.supports(load_task("least-squares").signature, None)
     assert reason == "it answers every prefix of examples (x, y)"

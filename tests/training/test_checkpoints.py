@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save
 from support import run_python
+from torch import nn
 
 from iclbench import RecordError, UsageError
 from iclbench.training.checkpoints import Checkpoint, load_state, load_weights, weights_bytes
@@ -105,3 +106,19 @@ def test_tensors_that_share_memory_are_written_apart(tmp_path):
 def test_only_digits_of_ascii_are_seeds(tmp_path):
     (tmp_path / "weights").write_bytes(save({"٣/weight": torch.ones(2)}))
     assert load_weights(tmp_path / "weights").states.keys() == {None}
+
+
+def test_a_table_that_a_module_computes_may_be_of_another_length():
+    class Positions(nn.Module):
+        def __init__(self, length):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(2))
+            self.register_buffer("table", torch.arange(length), persistent=False)
+
+    longer, shorter = Positions(5), Positions(3)
+    load_state(longer, {"weight": torch.ones(2), "table": shorter.table}, "the file")
+    assert torch.equal(longer.weight, torch.ones(2))
+    assert torch.equal(longer.table, torch.arange(5))
+    # One of the same length is what training left.
+    load_state(longer, {"weight": torch.ones(2), "table": torch.full((5,), 7)}, "the file")
+    assert longer.table.tolist() == [7] * 5

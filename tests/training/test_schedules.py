@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from small import ADAPTIVE, Noisy, Small, same, trained, training
 from torch import nn
 
 from iclbench import Recipe, UsageError
+from iclbench.api.recipe import Stage
 from iclbench.training.schedules import (
     AdaptiveRate,
     fit_schedule,
@@ -125,6 +127,19 @@ def test_a_schedule_fits_the_steps(schedule):
         part = (10 * step + 1) / (10 * step + 10) if step < 10 else 1.0
         assert factors[1] == pytest.approx(part * factors[0], abs=1e-9)
     assert learning_rate_factor(long, 999) < 1.0 or schedule == "constant"
+
+
+@pytest.mark.parametrize("steps", [3, 10, 30, 300, 999, 1000, 50_000])
+def test_a_curriculum_takes_its_part_of_any_number_of_steps(steps):
+    """Each stage ends where it ends in proportion; of a short training, some take no step."""
+    stages = [Stage(steps=5, task_args={"dim": dim}) for dim in range(1, 13)]
+    recipe = Recipe(steps=1000, batch=1, stages=stages, schedule_steps=1000)
+    fitted = fit_schedule(recipe, steps).stages
+    assert sum(stage.steps for stage in fitted) == round(0.06 * steps)
+    assert [s.task_args["dim"] for s in fitted] == sorted({s.task_args["dim"] for s in fitted})
+    if steps >= 1000:
+        ends = np.cumsum([stage.steps for stage in fitted])
+        assert ends == pytest.approx(np.arange(1, 13) * 0.005 * steps, abs=0.51)
 
 
 def test_a_schedule_without_a_length_is_not_scaled():
