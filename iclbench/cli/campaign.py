@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 
 
 def campaign(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A campaign file (TOML).", parser=usable_path)
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file.", parser=usable_path)],
     out: Out = "leaderboards/campaign",
     stage: Annotated[
         str | None,
@@ -52,10 +50,7 @@ def campaign(
     executor: ExecutorName = "local",
     executor_args: ExecutorArgs = None,
     workers: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=1, help="Number of cells to run at once, each in its own process."
-        ),
+        int, typer.Option(metavar="N", min=1, help="Cells to run at once, each in a process.")
     ] = 1,
     engine: Engine = "auto",
     dry_run: Annotated[
@@ -65,10 +60,8 @@ def campaign(
 ) -> None:
     """Run every stage: tune and train its models, or run its sweeps.
 
-    Run the same command again to continue.
-
-    A failed cell does not stop the others. With --dry-run, list the state of every cell and the
-    hours needed.
+    The same command continues. A failed cell does not stop the others. With --dry-run, list the
+    state of every cell and the hours needed.
     """
     if dry_run and hours is not None:
         raise UsageError("--dry-run prints the hours of the whole campaign: leave out --hours")

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 #: Options of a run that its trials do not have.
 _OF_RUNS = {"seeds", "shift", "metrics"}
 
+TuningSeeds = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per trial.")]
+
 
 @with_spec_options
 def tune(
@@ -57,9 +59,7 @@ def tune(
     task: Annotated[str | None, typer.Option(metavar="NAME", help="Task to tune it on.")] = None,
     suite: SuiteName = None,
     trials: Trials = TRIALS,
-    tuning_seeds: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per trial.")
-    ] = 1,
+    tuning_seeds: TuningSeeds = 1,
     search_seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search.")] = 0,
     space: Annotated[
         list[str] | None,

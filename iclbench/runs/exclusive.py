@@ -36,13 +36,18 @@ def exclusive() -> Iterator[None]:
         _lock.release()
 
 
+def lock_of(checkpoint: Path) -> Path:
+    """The file that is locked, and there, while a process trains for this checkpoint."""
+    return checkpoint.with_suffix(".lock")
+
+
 @contextmanager
 def alone(checkpoint: Path) -> Iterator[None]:
     """Be the only process that trains the models of this checkpoint.
 
     Raises CheckpointError beside another. The lock goes with the process, however that ends.
     """
-    path = checkpoint.with_suffix(".lock")
+    path = lock_of(checkpoint)
     lock = FileLock(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

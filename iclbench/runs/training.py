@@ -25,6 +25,7 @@ from ..training.resumption import Resumption
 from ..training.schedules import fit_schedule
 from ..training.state import Replica
 from .budget import FixedSteps, budget_report, fix_steps, steps_path
+from .exclusive import lock_of
 from .models import Model, given_models, initial_module, require_usable
 from .operations import count_operations
 from .plan import Plan
@@ -201,6 +202,8 @@ def remove_checkpoints(
     if not all(path.exists() for path in stays):
         return
     for path in {*used, *own.values()}.difference(stays):
+        if path not in used and lock_of(path).exists():
+            continue  # another process trains that run alone
         for file in (path, steps_path(path), *unfinished(path)):
             file.unlink(missing_ok=True)
 

@@ -99,15 +99,13 @@ class _IdFrequency(nn.Module):
     def __init__(self, signature: Signature, config: ClassifierConfig) -> None:
         super().__init__()
         self.vocabulary, self.smoothing = signature.vocabulary, config.smoothing
-        self.readout = list(signature.readout)
-        self.dtype = torch.get_default_dtype()
+        self.readout, self.dtype = list(signature.readout), torch.get_default_dtype()
 
     def forward(self, prompt: Any) -> Tensor:
         """Log-probabilities (B, P, V) of the ids up to each read-out."""
         ids = prompt.ids.unsqueeze(2)
-        shape = (*prompt.ids.shape, self.vocabulary)
-        counts = torch.zeros(shape, dtype=self.dtype, device=ids.device)
-        counts = counts.scatter_(2, ids, 1.0).cumsum_(dim=1)[:, self.readout]
+        zeros = ids.new_zeros(*prompt.ids.shape, self.vocabulary, dtype=self.dtype)
+        counts = zeros.scatter_(2, ids, 1.0).cumsum_(dim=1)[:, self.readout]
         examples = torch.tensor(self.readout, device=ids.device)[:, None] + 1
         weight = smoothing_weight(self.smoothing, examples, self.vocabulary)
         return smoothed(counts / examples, weight).log()

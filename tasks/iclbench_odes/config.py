@@ -32,8 +32,8 @@ class OdeConfig(TaskConfig):
         1.0,
         ge=0,
         le=2,
-        description="s, range of the coefficients: a3, a4 ~ U(−s, s); a1, a2 ~ U(1 − s/2, 1 + s/2), "
-        "but a2 ~ U(−s, s) in second-order",
+        description="s, range of the coefficients: a3, a4 ~ U(−s, s); a1, a2 ~ U(1 − s/2, "
+        "1 + s/2), but a2 ~ U(−s, s) in second-order",
     )
     u0_scale: float = Field(
         1.0, ge=0, le=10, description="range of the initial values: u(0) ~ U(−u0_scale, u0_scale)"

@@ -12,9 +12,13 @@ from contextlib import contextmanager
 import pytest
 from small_runs import TINY
 
-from iclbench import RecordStore, UsageError, hookimpl, host, run, verify
+from iclbench import RecordStore, RunSpec, UsageError, hookimpl, host, run, verify
 from iclbench.api.errors import CheckpointError
 from iclbench.runs.exclusive import alone, exclusive
+from iclbench.runs.plan import resolve
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
+from iclbench.runs.training import checkpoint_path
 
 REFUSAL = "in the middle of another run; dtype and random generators belong to the process"
 
@@ -83,6 +87,20 @@ def test_a_training_of_another_process_is_refused_until_that_ends(tmp_path):
     with alone(checkpoint):
         assert checkpoint.with_suffix(".lock").exists()
     assert not checkpoint.parent.exists()
+
+
+def test_a_program_leaves_the_checkpoint_of_a_run_that_another_process_trains_alone(tmp_path):
+    requests = [
+        RunSpec(model="lsa", **TINY, recipe_args={"learning_rate": r}) for r in (1e-3, 2e-3)
+    ]
+    plans = [resolve(request) for request in requests]
+    theirs, free = (checkpoint_path([plan], tmp_path) for plan in plans)
+    with alone(theirs):
+        for path in (theirs, free):
+            path.write_bytes(b"")
+        run_plans(plans, Settings(tmp_path, device="cpu", resume=False))
+        assert theirs.exists()
+        assert not free.exists()
 
 
 def test_a_record_that_another_process_made_meanwhile_is_not_made_again(tmp_path, monkeypatch):
