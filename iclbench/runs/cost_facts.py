@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -57,6 +58,8 @@ def fitted_recipe(record: Record, recipe: Recipe) -> Recipe:
 
 
 def _operations(record: Record, plan: Plan) -> Iterator[Check]:
+    # The plan to verify a training from a file's weights begins at random ones, and freezes none.
+    plan = replace(plan, spec=plan.spec.model_copy(update={"freeze": record.spec.freeze}))
     with full_precision(DTYPES[record.spec.dtype]):
         module = plan.architecture.build(plan.task.signature, plan.config)
         steps = record.training.steps if record.training else None

@@ -22,7 +22,8 @@ LEAST_SQUARES = {"model": "zero", "task": "least-squares"}
         ({"task_args": {"examples": 10**9}}, "examples=1,000,000,000 is too large"),
         ({"task_args": {"dim": 10**7, "examples": 10**7}}, "2,048 prompts need"),
         ({"model": "transformer", "model_args": {"layers": 10**9}}, "layers=1,000,000,000"),
-        ({"model": "transformer", "recipe_args": {"batch": 10**10}}, "10,000,000,000 prompts"),
+        ({"model": "transformer", "recipe_args": {"chunk": 10**9}}, "64,000,000,000 prompts"),
+        ({"model": "transformer", "recipe_args": {"batch": 10**10}}, "200,000,000,000 prompts"),
         (
             {"model": "baseconv", "weights": "gd-causal", "weights_args": {"steps": 10**6}},
             "construction gd-causal: steps=1,000,000 is too large",
