@@ -31,6 +31,7 @@ from ...api.tuning import (
 from ...console import Reporter, counted
 from ...devices import require_devices
 from ...runs.arguments import given_arguments
+from ...runs.exclusive import alone
 from ...runs.plan import Plan, resolve
 from ...runs.report import ranking
 from ...runs.reuse import standing
@@ -128,8 +129,12 @@ def run_search(
     report: Reporter,
     listener: JobListener | None = None,
 ) -> TuningDocument:
-    """Run the missing trials of a search that these settings planned; see `tune`."""
-    failures = _run(planned.trials, settings, search, report, listener)
+    """Run the missing trials of a search that these settings planned; see `tune`.
+
+    Raises CheckpointError beside another process that does: each would miss the other's trials.
+    """
+    with alone(settings.out / TRIALS_FOLDER / f"search-{planned.plan.spec.id}"):
+        failures = _run(planned.trials, settings, search, report, listener)
     store = RecordStore(settings.out / TRIALS_FOLDER)
     trials, records = [], []
     for index, trial in enumerate(planned.trials):
