@@ -61,7 +61,9 @@ def numbers_per_prompt(signature: Signature) -> int:
     """How many numbers a prompt and its target hold, with the prompt's fields and its sequence."""
     inputs = signature.length * max(1, signature.input_width)
     shapes = sum(math.prod(shape) for shape in signature.shapes.values())
-    return inputs + shapes + len(signature.readout) * max(1, signature.output_width)
+    # The target of scores is the right one's number.
+    scored = signature.target in {"class", "token"}
+    return inputs + shapes + len(signature.readout) * (1 if scored else signature.output_width)
 
 
 def _gigabytes(size: int) -> str:

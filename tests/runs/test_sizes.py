@@ -42,8 +42,10 @@ def test_seeds_may_be_large():
     assert plan.task.config.task_seed == 2**40
 
 
-def test_the_size_of_a_prompt_is_known_before_it_is_drawn():
-    plan = resolve(RunSpec(**LEAST_SQUARES))
+@pytest.mark.parametrize("task", ["least-squares", "ridge", "mqar", "stories"])
+def test_the_size_of_a_prompt_is_known_before_it_is_drawn(task):
+    """The target of scores over a vocabulary is a number, not the scores."""
+    plan = resolve(RunSpec(model="transformer", task=task))
     (batch,) = plan.task.evaluation_batches(2, 0, torch.float32)
     numbers = sum(t[0].numel() for t in (*batch.prompt, batch.target))
     assert numbers_per_prompt(plan.task.signature) == numbers
