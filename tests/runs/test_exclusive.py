@@ -19,6 +19,7 @@ from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.training import checkpoint_path
+from iclbench.sweeps.tuning.search import TRIALS_FOLDER, tune
 
 REFUSAL = "in the middle of another run; dtype and random generators belong to the process"
 
@@ -116,3 +117,12 @@ def test_a_record_that_another_process_made_meanwhile_is_not_made_again(tmp_path
     monkeypatch.setattr("iclbench.runs.run.alone", late)
     monkeypatch.setattr("iclbench.runs.run.train_or_load", pytest.fail)
     assert run(model="lsa", **TINY, out=tmp_path / "ours") == theirs
+
+
+def test_a_search_beside_itself_is_refused(tmp_path):
+    """It would miss the trials that the other process trains, and choose among fewer."""
+    plan = resolve(RunSpec(model="lsa", **TINY))
+    path = tmp_path / TRIALS_FOLDER / f"search-{plan.spec.id}"
+    with alone(path), pytest.raises(CheckpointError, match="another process is training this run"):
+        tune(plan, Settings(tmp_path))
+    assert not list(tmp_path.rglob("*.json"))

@@ -9,11 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from iclbench import Recipe, RecordError, RecordStore, UsageError
-from iclbench.api.errors import CheckpointError, RunError
+from iclbench.api.errors import RunError
 from iclbench.api.spec import RunSpec, digest_of
 from iclbench.api.tuning import TuningDocument, tuning_evaluation_seed, tuning_seeds
 from iclbench.runs import budget as budgets
-from iclbench.runs.exclusive import alone
 from iclbench.runs.plan import resolve
 from iclbench.runs.proofs import with_proof, write_proof
 from iclbench.runs.run import run_plans
@@ -25,7 +24,6 @@ from iclbench.sweeps.campaign.cells import _Progress
 from iclbench.sweeps.campaign.files import Campaign
 from iclbench.sweeps.tuning import search as search_module
 from iclbench.sweeps.tuning.search import (
-    TRIALS_FOLDER,
     SearchSettings,
     _cost,
     _request,
@@ -104,15 +102,6 @@ def test_a_search_continues_with_the_trials_that_are_missing(searched, tmp_path)
     assert more.trials[:6] == document.trials
     assert len(more.trials) == 8
     assert lines[-1].endswith("done")
-
-
-def test_a_search_beside_itself_is_refused(tmp_path):
-    """It would miss the trials that the other process trains, and choose among fewer."""
-    plan = plan_of()
-    path = tmp_path / TRIALS_FOLDER / f"search-{plan.spec.id}"
-    with alone(path), pytest.raises(CheckpointError, match="another process is training this run"):
-        tune(plan, Settings(tmp_path), SEARCH)
-    assert not list(tmp_path.rglob("*"))
 
 
 def test_a_trial_s_budget_is_a_tenth():
