@@ -35,8 +35,13 @@ if TYPE_CHECKING:
     from ..sweeps.campaign.work import Work
 
 
+CampaignFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A campaign file (TOML).", parser=usable_path)
+]
+
+
 def campaign(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file.", parser=usable_path)],
+    file: CampaignFile,
     out: Out = "leaderboards/campaign",
     stage: Annotated[
         str | None,
@@ -60,8 +65,8 @@ def campaign(
 ) -> None:
     """Run every stage: tune and train its models, or run its sweeps.
 
-    The same command continues. A failed cell does not stop the others. With --dry-run, list the
-    state of every cell and the hours needed.
+    Run the same command again to continue. A failed cell does not stop the others. With --dry-run,
+    list the state of every cell and the hours needed.
     """
     if dry_run and hours is not None:
         raise UsageError("--dry-run prints the hours of the whole campaign: leave out --hours")
