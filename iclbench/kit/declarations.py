@@ -90,20 +90,27 @@ def check_scores(task: Task[Any]) -> None:
     `errors`, `fractions` and `unrounded` may name what another configuration has; only a
     misspelling of what this one has is found.
     """
-    batches = task.evaluation_batches(PROMPTS, 0, torch.float64)
-    scores: dict[str, list[torch.Tensor]] = {}
+    batches = list(task.evaluation_batches(PROMPTS, 0, torch.float64))
+    scores = scores_of_zeros(task, batches)
     for batch in batches:
-        zeros = torch.zeros(expected_shape(task, batch), dtype=torch.float64)
-        for name, values in task.metrics(zeros, batch).items():
-            scores.setdefault(name, []).append(values)
         _check_kinds(task, batch)
     for name, parts in scores.items():
         number = any(not bool(values.isnan().all()) for values in parts)
         expect(number, f"metric {name} is NaN for every prompt, with a prediction of zeros")
     draws = {name.rpartition("/")[2] for name in task.evaluation_draws(PROMPTS, 0)}
-    _check_spelling("errors", task.errors, scores)
-    _check_spelling("fractions", task.fractions, scores)
-    _check_spelling("unrounded", task.unrounded, draws)
+    check_spelling("errors", task.errors, scores)
+    check_spelling("fractions", task.fractions, scores)
+    check_spelling("unrounded", task.unrounded, draws)
+
+
+def scores_of_zeros(task: Task[Any], batches: Iterable[Batch]) -> dict[str, list[torch.Tensor]]:
+    """The values of a prediction of zeros by metric, one tensor a batch."""
+    scores: dict[str, list[torch.Tensor]] = {}
+    for batch in batches:
+        zeros = torch.zeros(expected_shape(task, batch), dtype=torch.float64)
+        for name, values in task.metrics(zeros, batch).items():
+            scores.setdefault(name, []).append(values)
+    return scores
 
 
 def _check_kinds(task: Task[Any], batch: Batch) -> None:
@@ -122,7 +129,8 @@ def _check_kinds(task: Task[Any], batch: Batch) -> None:
             )
 
 
-def _check_spelling(where: str, stated: Iterable[str], known: Iterable[str]) -> None:
+def check_spelling(where: str, stated: Iterable[str], known: Iterable[str]) -> None:
+    """Raise ConformanceError for a name that looks like a misspelling of a known one."""
     known = sorted(known)
     for name in sorted(stated):
         alike = difflib.get_close_matches(name, known, n=1, cutoff=ALIKE)

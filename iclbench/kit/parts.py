@@ -41,6 +41,7 @@ from ..runs.evaluate import evaluate, floor
 from ..runs.grading import Grading
 from ..runs.suites import resolve_suite
 from ..training.optimizers.choice import with_whole_optimizer
+from .declarations import PROMPTS, check_spelling, scores_of_zeros
 from .trials import NotCheckedError, usable_task
 
 #: What a grader is shown: an ordinary ending, an empty one, and one with other letters.
@@ -254,12 +255,21 @@ def check_about(plugin: Plugin) -> str:
     for kind, entries in (("task", about.tasks), ("model", about.models)):
         for name, texts in entries.items():
             _expect_taken(f"{kind} {name} does not take", texts.arguments, taken[kind, name])
+    for name, task_texts in about.tasks.items():
+        _check_metrics(name, task_texts.metrics)
     return f"of {len(described)} of {len(known)} tasks and models"
 
 
 def _expect_taken(who: str, explained: Iterable[str], taken: set[str]) -> None:
     surplus = ", ".join(sorted({*explained} - taken))
     expect(not surplus, f"about.toml explains arguments that {who}: {surplus}")
+
+
+def _check_metrics(name: str, explained: Iterable[str]) -> None:
+    """Texts may explain metrics of other configurations too; misspelled ones are found."""
+    if task := usable_task(name):
+        scores = scores_of_zeros(task, task.evaluation_batches(PROMPTS, 0, torch.float64))
+        check_spelling(f"about.toml's texts of task {name}: metrics", explained, scores)
 
 
 def _arguments(kind: str, name: str) -> set[str]:

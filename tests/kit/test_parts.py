@@ -274,6 +274,7 @@ ABOUT = '[tasks.ode-operator]\ntitle = "ODEs"\ntext = "One. Two."\ngroup = "Dyna
         (ABOUT + 'papers = ["nobody"]', "there is no paper 'nobody'"),
         (ABOUT + '[arguments]\nequaton = "equation"', "nothing takes: equaton"),
         (ABOUT + 'arguments = { equaton = "x" }', "task ode-operator does not take: equaton"),
+        (ABOUT + 'metrics = { squared_eror = "error" }', "did you mean squared_error?"),
         ("[tasks", "about.toml"),
     ],
 )
