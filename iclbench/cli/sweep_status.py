@@ -110,10 +110,16 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
     if begun:
         goes = "resumes from its checkpoint" if begun == 1 else "resume from their checkpoints"
         typer.echo(f"{counted(begun, 'program')} {goes}")
-    _print_some([f"{len(program)} × {program[0].command(folder)}" for program in programs])
+    _print_some([_program_line(program, folder) for program in programs])
     _print_later(len(cells.waiting))
     _print_some([f"can't be run: {line}" for line in by_reason(cells.failures)])
     return cells.failures
+
+
+def _program_line(program: Sequence[SweepCell], folder: Path) -> str:
+    """The command of a program's run, or of the first of several."""
+    command = program[0].command(folder)
+    return command if len(program) == 1 else f"{len(program)} runs together, such as: {command}"
 
 
 def _programs_table(programs: Sequence[Sequence[SweepCell]], folder: Path) -> Table:

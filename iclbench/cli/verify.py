@@ -188,7 +188,7 @@ class Summary:
 
         path, checks, failing = outcome.path, outcome.checks, outcome.failing
         if failing:
-            typer.echo(f"{path}: {len(failing)} of {len(checks)} facts do not hold")
+            typer.echo(f"{path}: facts that do not hold: {len(failing)} of {len(checks)}")
         else:
             typer.echo(f"{path}: all {len(checks)} facts hold")
         if outcome.retrained:

@@ -15,7 +15,7 @@ from ..leaderboards.board_names import board_names
 from ..leaderboards.floor import Floor, floor_of
 from ..leaderboards.labels import labels_of
 from ..leaderboards.page_parts import held_out_legend
-from ..leaderboards.rank_legend import rank_legend
+from ..leaderboards.rank_legend import rank_legend, undecided
 from ..leaderboards.representative import is_one_training, weakness
 from ..leaderboards.row import Row
 from ..leaderboards.sizes import known_parameters
@@ -89,7 +89,7 @@ def board_table(board: Board) -> Table:
     lines += [_line(row) for row in board.rows]
     tracks = {row.track for row in board.rows if row.origin == "trained"}
     columns = _columns(formats.score_name(board.ranking), several_tracks=len(tracks) > 1)
-    text = formats.undecided(board.undecided)
+    text = undecided(board.undecided)
     notes = (text,) if text else ()
     return Table(columns, [{**facts, **line} for line in lines], board.description, notes)
 

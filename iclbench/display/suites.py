@@ -80,7 +80,8 @@ def _tracks(table: SuiteTable) -> list[str]:
         f"{count} with open budgets" if track == OPEN else f"{count} in track {track}"
         for track, count in counts.most_common()
     ]
-    return [f"{table.suite.summary}\ntrained entries: {', '.join(tracks)}"]
+    text = f"{table.suite.summary}\ntrained entries: {', '.join(tracks)}"
+    return [f"{text}; only those with a budget are ranked" if counts[OPEN] else text]
 
 
 def _unsupported(table: SuiteTable, board: SuiteBoard, told: Container[str]) -> list[str]:

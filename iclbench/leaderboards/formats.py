@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import PurePath
 
 from ..api.ranking import Ranking
@@ -104,7 +104,7 @@ def missing_digits(row: Row) -> str:
     if row.missing_digits is None:
         return ""
     text = f"{row.missing_digits:.2f}"
-    return text if float(text) == 0 else f"−{text}"
+    return text if float(text) == 0 else f"-{text}"
 
 
 def score_interval(row: Row) -> str:
@@ -139,16 +139,26 @@ def difference(paired: Difference | None, scale: str, one_seed: bool = False) ->
     """
     if paired is None or not math.isfinite(paired.mean):
         return ""
-    # Adding 0 turns a rounded −0 into 0.
-    mean, low, high = (
-        f"{round(v, 2) + 0.0:+.2f}" if scale == "log" else f"{v:+.3g}" for v in paired[:3]
-    )
+    mean, low, high = (_gained(v) if scale == "log" else f"{v:+.3g}" for v in paired[:3])
     if not math.isfinite(paired.low):
         return f"{mean}, no interval"
     if scale == "log" and {mean, low, high} == {"+0.00"}:
         return "0.00"  # two rows at the floor, say: a difference of no account
-    mark = f" {ONE_SEED}" if one_seed else " *" if paired.is_significant else ""
-    return f"{mean} [{low}, {high}]{mark}"
+    if one_seed:
+        return f"{mean} [{low}, {high}] {ONE_SEED}"
+    if not paired.is_significant:
+        return f"{mean} [{low}, {high}]"
+    # An interval that excludes 0 must not seem to include it.
+    low, high = (
+        f"{value:+.1g}" if text == "+0.00" else text
+        for value, text in ((paired.low, low), (paired.high, high))
+    )
+    return f"{mean} [{low}, {high}] *"
+
+
+def _gained(value: float) -> str:
+    """Digits with two decimals and their sign; 0 where they round to it."""
+    return f"{round(value, 2) + 0.0:+.2f}"  # adding 0 turns −0 into 0
 
 
 def rank(row: Row) -> str:
@@ -275,16 +285,6 @@ def seconds(value: float) -> str:
 def in_words(name: str) -> str:
     """A name of the code as an axis writes it."""
     return name.replace("_", " ")
-
-
-def undecided(tracks: Sequence[str]) -> str:
-    """That no two rows of these tracks differ significantly; empty for none."""
-    names = ["track open" if not track else f"track {track}" for track in tracks]
-    return (
-        f"In {' and '.join(names)}, no two rows differ significantly: their order is no result."
-        if names
-        else ""
-    )
 
 
 def device(name: str, threads: int) -> str:

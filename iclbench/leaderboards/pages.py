@@ -12,6 +12,7 @@ from .cited import Cited
 from .escaping import markdown
 from .formats import LEGEND
 from .page_parts import GENERATED, bullets, evaluation_in_words, held_out_legend, table_of
+from .rank_legend import undecided
 from .row import PROFILE, Row
 
 
@@ -39,7 +40,8 @@ def _legend() -> list[str]:
     return [
         "**Rank.** Trained rows of one track are ranked together. `3–5` is the range of ranks that "
         "paired significance tests leave open. A row with a single seed, one whose training starts "
-        "from given weights, and one that is significantly worse on held-out prompts have no rank. "
+        "from given weights, one with *chosen seeds* (not 0, 1, 2, …), one that is significantly "
+        "worse on held-out prompts, and one that is *not held out* while others are have no rank. "
         "A row is *alone* if no other row of its track could be ranked. All other rows are listed "
         "below for reference, in order of the same statistic.",
         f"**Digits.** {formats.DIGITS}",
@@ -47,12 +49,14 @@ def _legend() -> list[str]:
         "**1% worst** is the 99th percentile of the metric, or the 1st if higher is better.",
         "**Vs. row above** is the mean paired difference on the same prompts with its 95% "
         "interval, in digits gained if rows are ranked by digits; `*` marks intervals that exclude "
-        "0. These are single tests: ranks are corrected for the number of rows, and they are not.",
+        "0. Unlike ranks, these tests are not corrected for the number of rows.",
+        "**Vs. floor** is the digits that the row lacks to the floor. **Median** and **mean "
+        "error** are those of the metric itself, over seeds and prompts.",
         "**Seeds** says *fewer* if another row of the track has more seeds. **Over seeds** gives "
         "the lowest and the highest score of a seed. **Steps × batch** is training steps × prompts "
         "per step.",
         "**Wall time** is the time to train all seeds, on a machine that may have had other work, "
-        "or to evaluate a row that was not trained.",
+        "or to evaluate a row that was not trained. **Parameters** are those that one seed trains.",
     ]
 
 
@@ -67,7 +71,7 @@ def _section(board: Board) -> str:
     )
     if text := _ranked(board):
         about += f" {text}"
-    if text := formats.undecided(board.undecided):
+    if text := undecided(board.undecided):
         about += f" {text}"
     lines = [*_floor_line(board), *(_line(row, board) for row in board.rows)]
     commands = "\n".join(

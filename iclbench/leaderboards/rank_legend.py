@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .groups import ALONE, GIVEN, HELD_OUT, ONE_SEED
+from .groups import ALONE, CHOSEN, GIVEN, HELD_OUT, ONE_SEED, PENDING
 from .row import Row
 
 #: Why a row has no rank.
@@ -12,7 +12,9 @@ _UNRANKED = {
     ALONE: "no other row of the track is ranked",
     ONE_SEED: "a single seed is not ranked",
     GIVEN: "the training started from them, so it is not ranked",
+    CHOSEN: "the seeds are not 0, 1, 2, … and may be the best of many, so it is not ranked",
     HELD_OUT: "significantly worse on held-out prompts, so not ranked",
+    PENDING: "not yet evaluated on held-out prompts, as others of the board are, so not ranked",
 }
 
 
@@ -21,6 +23,16 @@ def rank_legend(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     ranked = [row.rank for row in rows if row.rank is not None]
     wide = next((rank for rank in ranked if rank.first < rank.last), None)
     if wide is not None:
-        yield f"rank {wide}", "the places that significance tests within the track leave open"
+        yield f"rank {wide}", "by significance tests within the track, its rank may be any of these"
     reasons = {row.unranked for row in rows}
     yield from ((word, text) for word, text in _UNRANKED.items() if word in reasons)
+
+
+def undecided(tracks: Sequence[str]) -> str:
+    """That no two rows of these tracks differ significantly; empty for none."""
+    names = ["track open" if not track else f"track {track}" for track in tracks]
+    return (
+        f"In {' and '.join(names)}, no two rows differ significantly: their order means nothing."
+        if names
+        else ""
+    )

@@ -119,7 +119,7 @@ def caption(title: str, records: Sequence[Record], missing: int = 0) -> str:
     if trained:
         budgets = _budgets({(t.steps, t.batch) for t, _ in trained})
         seeds = _distinct(str(len(seeds)) for _, seeds in trained)
-        parts.append(f"Budget (steps × prompts): {budgets}; seeds: {seeds}. ")
+        parts.append(f"Training (steps × prompts per step): {budgets}; seeds: {seeds}. ")
     else:
         parts.append("Nothing is trained. ")
     prompts = _distinct(f"{r.main.prompts:,}" for r in records)

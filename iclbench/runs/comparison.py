@@ -48,7 +48,9 @@ class Check:
     @property
     def difference(self) -> str:
         """The fact and both values on one line."""
-        parts = _apart(self.recorded, self.measured), _apart(self.measured, self.recorded)
+        parts = self.recorded, self.measured
+        if not self.holds:
+            parts = _apart(*parts), _apart(*reversed(parts))
         recorded, measured = map(_shown, parts)
         return f"{self.name}: recorded {recorded}, computed {measured}"
 
@@ -65,7 +67,7 @@ def _shown(value: Any) -> str:
     """A number with six digits, anything else as short JSON."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    text = json.dumps(value, default=str)
+    text = json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -221,7 +221,7 @@ def _training(record: Record, training: TrainingReport, recipe: Recipe) -> Itera
     yield same("seeds of the training curve", widths, [len(seeds)] if training.curve else [])
     known = [step for step in diverged if step is not None]
     plausible = all(0 <= step < training.steps for step in known)
-    yield Check("diverged at", known, f"0 … {training.steps - 1}", plausible)
+    yield Check("diverged at", known, f"steps from 0 to {training.steps - 1}", plausible)
     lost = {i for losses in training.curve for i, loss in enumerate(losses) if loss is None}
     unknown = sorted(i for i in lost if i < len(diverged) and diverged[i] is None)
     yield same("losses that are not finite without a divergence", unknown, [])

@@ -79,7 +79,8 @@ class Recorded:
             for name in {**recorded, **summarized}:
                 known = name in recorded and name in summarized
                 if not known or not same_statistics(recorded[name], summarized[name]):
-                    raise RecordError(f"its {self.prefix}{name} is not that of its values")
+                    what = f"its statistics of {self.prefix}{name}"
+                    raise RecordError(f"{what} do not follow from its stored values")
 
     def compare(
         self,

@@ -82,7 +82,7 @@ def require_holding(path: Path, device: str = "auto", *, trusted: bool = False) 
     failing = [check for check in checks if not check.holds]
     if failing:
         raise RecordError(
-            f"{path}: {len(failing)} of {len(checks)} facts do not hold; {failing[0].difference}"
+            f"{path}: of {len(checks)} facts, {len(failing)} differ: {failing[0].difference}"
         )
     return checks
 

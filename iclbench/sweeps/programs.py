@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -225,7 +226,7 @@ class Programs:
         if training is None or training.speedup is None:
             return ""
         count = sum(cell.seeds for cell in cells)
-        return f", {count} models {training.speedup:.1f} times as fast as one by one"
+        return f", {count} models trained {training.speedup:.1f} times as fast as one by one"
 
 
 def jobs_of(cells: Sequence[SweepCell], jobs: Sequence[QueuedJob]) -> list[Queued]:
@@ -266,6 +267,7 @@ def group_cells(cells: Sequence[SweepCell], replicas: int) -> list[list[SweepCel
 
 
 def _names(group: Sequence[SweepCell | None]) -> str:
-    cells = [cell for cell in group if cell is not None]
-    names = ", ".join(f"{cell.model} on {cell.task}" for cell in cells[:3])
-    return names + (f" and {len(cells) - 3} more" if len(cells) > 3 else "")
+    """Models on tasks, each once with the number of its cells: `lsa on least-squares (2 runs)`."""
+    counts = Counter(f"{cell.model} on {cell.task}" for cell in group if cell is not None)
+    names = [f"{name} ({count} runs)" if count > 1 else name for name, count in counts.items()]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

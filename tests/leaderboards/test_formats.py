@@ -26,6 +26,9 @@ def test_a_difference_is_in_digits_gained_and_marked_if_significant():
     assert difference(ranking.difference(few + 1e-6, few), "log") == "0.00"  # of no account
     unknown = ranking.Difference(0.5, np.nan, np.nan, 1.0)
     assert difference(unknown, "log") == "+0.50, no interval"
+    close = ranking.Difference(-0.16, -0.32, -0.004, 0.04)
+    assert difference(close, "log") == "-0.16 [-0.32, -0.004] *"
+    assert difference(close._replace(high=0.001, p=0.06), "log") == "-0.16 [-0.32, +0.00]"
     linear = ranking.difference(few / 4, few / 8)
     assert difference(linear, "linear") == "+0.25 [+0.25, +0.25] *"
 

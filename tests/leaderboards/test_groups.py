@@ -10,10 +10,11 @@ import pytest
 
 from iclbench import leaderboard, run
 from iclbench.display.boards import board_table
-from iclbench.leaderboards import formats, groups
+from iclbench.leaderboards import groups
 from iclbench.leaderboards.formats import rank, seeds
 from iclbench.leaderboards.groups import Measured, _graded_for_all, by_training
 from iclbench.leaderboards.pages import task_page
+from iclbench.leaderboards.rank_legend import rank_legend, undecided
 from iclbench.leaderboards.ranking import difference
 from iclbench.leaderboards.representative import weakness
 
@@ -174,7 +175,7 @@ def test_a_track_in_which_nothing_differs_says_so(board, monkeypatch):
     alike = replace(board, rows=groups.rows_of(paths, board.records))
     assert [str(row.rank) for row in alike.rows[:2]] == ["1–2", "1–2"]
     assert alike.undecided == [""]
-    expected = formats.undecided([""])
+    expected = undecided([""])
     assert expected.startswith("In track open, no two rows differ significantly")
     assert expected in task_page("least-squares", [alike])
     assert board_table(alike).notes == (expected,)
@@ -198,6 +199,14 @@ def test_chosen_seeds_have_no_rank(board, chosen, unranked):
     record = with_seeds(next(row.record for row in board.rows if row.is_trained), chosen)
     assert groups._unranked(record, None, False) == unranked
     assert weakness(record) == bool(unranked)
+
+
+@pytest.mark.parametrize("word", [
+    groups.ALONE, groups.CHOSEN, groups.GIVEN, groups.HELD_OUT, groups.ONE_SEED, groups.PENDING,
+])  # fmt: skip
+def test_every_word_in_place_of_a_rank_is_explained(board, word):
+    row = replace(next(row for row in board.rows if row.is_trained), rank=None, unranked=word)
+    assert word in dict(rank_legend([row]))
 
 
 def test_a_row_without_the_held_out_evaluation_that_others_have_has_no_rank(board):

@@ -28,7 +28,7 @@ def test_lines_say_what_the_numbers_are_how_sure_and_how_long(leaderboards):
     assert lines["How sure they are"].startswith(f"2 of {count} results are of trained models, ")
     assert "with 2 seeds, on 64 prompts" in lines["How sure they are"]
     assert lines["How long models were trained"].startswith(
-        "Of 2 results, 2 for as long as their authors chose (open budgets). Half of the models "
+        "2 results: for as long as their authors chose (open budgets). Half of the models "
     )
 
 

@@ -28,6 +28,8 @@ from forging import (
 from iclbench import verify
 from iclbench.runs.objects import Objects
 
+OTHER_CURVE = "its statistics of prefix_error do not follow from its stored values"
+
 
 def edit_curve(change: Callable[[Content], object]) -> Forgery:
     def forge(folder: Path) -> Path:
@@ -112,16 +114,16 @@ REFUSED: dict[str, tuple[Forgery, str]] = {
     "more values than memory": (invented_metrics, "at most 134,217,728 are read"),
     "no seeds": (seeds_listed(), "not those of its seeds and prompts"),
     "curves dropped": (
-        edit_curve(lambda curves: curves.clear()), "its prefix_error is not that of its values",
+        edit_curve(lambda curves: curves.clear()), OTHER_CURVE,
     ),
-    "a curve of zeros": (edit_curve(zero_curve), "its prefix_error is not that of its values"),
+    "a curve of zeros": (edit_curve(zero_curve), OTHER_CURVE),
     "a curve's axis": (
         edit_curve(lambda curves: curves["prefix_error"].update(axis="step")),
-        "its prefix_error is not that of its values",
+        OTHER_CURVE,
     ),
     "a curve's positions": (
         edit_curve(lambda curves: curves["prefix_error"].update(values=[0, 10, 20, 30, 40])),
-        "its prefix_error is not that of its values",
+        OTHER_CURVE,
     ),
     "unknown recipe arguments in the command": (
         edit_command("--recipe smoke", "--recipe smoke --recipe-args magic=1"),

@@ -211,7 +211,7 @@ def test_a_dry_run_names_the_programs_and_runs_nothing(tmp_path, cli, monkeypatc
         "3 runs: 0 have a record, 3 to run as 2 programs of 6 models"
     )
     line = planned.out.splitlines()[1]
-    assert line.startswith("2 × iclbench run --model baseconv")
+    assert line.startswith("2 runs together, such as: iclbench run --model baseconv")
     assert line.endswith(f" --out {tmp_path / 'out'}")
     assert not (tmp_path / "out").exists()
 

@@ -20,7 +20,7 @@ from .panel_words import panel_sentence
 from .plots import Plot, has_point, plot
 
 #: The most curves whose names have room beside the plot of digits against compute, and its size.
-MOST_CURVES, COMPUTE = 10, svg.Size(340, 190, 34, 146)
+MOST_CURVES, COMPUTE = 10, svg.Size(352, 190, 46, 146)
 #: What follows the name of a model of which one seed is shown.
 ONE_SEED = ", one seed"
 #: Where the findings of a study are explained, and those whose study has no page.
@@ -111,7 +111,9 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
         for row in shown
     ]
     title, x = "Digits against training compute", "training operations per seed"
-    panel = svg.draw(plot(title, x, "", lines, log=False, log_x=True), size=COMPUTE)
+    panel = svg.draw(
+        plot(title, x, "validation digits", lines, log=False, log_x=True), size=COMPUTE
+    )
     tracks = settings.longest_first({row.track for row in shown})
     return {"svg": panel, **_setting(board, tracks, about, len(rows), MOST_CURVES)}
 

@@ -57,7 +57,7 @@ def _certainty(trained: Sequence[Row], count: int) -> str:
     return (
         f"{len(trained):,} of {count:,} results are of trained models, {mostly}with {usual}"
         f"{spread}, {on}. Bars are 95% intervals. Ranks come from paired tests on the same "
-        "prompts: rank 1–9 leaves all these places open."
+        "prompts: a rank such as 3–5 is a range, within which they do not tell places apart."
     )
 
 
@@ -70,7 +70,9 @@ def _training(trained: Sequence[Row]) -> str:
     ]
     if tracks[""]:
         parts.append(f"{tracks['']:,} for as long as their authors chose (open budgets)")
-    text = f"Of {counted(len(trained), 'result')}, {_listed(parts)}."
+    count = counted(len(trained), "result")
+    listed = _listed(parts).removeprefix(f"{len(trained):,} ")
+    text = f"Of {count}, {listed}." if len(parts) > 1 else f"{count}: {listed}."
     if sizes := _sizes(trained):
         text += f" {sizes}"
     return f"{text} A result is what a model reached in that time, not the best that it can do."

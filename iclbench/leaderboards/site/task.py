@@ -9,6 +9,7 @@ from ..arguments import argument_pairs
 from ..board import Board
 from ..board_names import told_apart
 from ..descriptions import Descriptions
+from ..rank_legend import undecided
 from ..row import Row
 from . import citation, dotplot, settings
 from .example import first_example
@@ -108,7 +109,7 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "undecided": [
             f"{f'{board.dtype}: ' if len(boards) > 1 else ''}{text}"
             for board in boards
-            if (text := formats.undecided(board.undecided))
+            if (text := undecided(board.undecided))
         ],
         "stale": [row for row in rows if row.stale],
         "profiles": figures(plot for board in boards if (plot := profiles(board, about))),
