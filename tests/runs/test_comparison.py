@@ -56,7 +56,9 @@ def test_of_two_mappings_what_differs_is_shown():
     assert check.difference == (
         'spec model_args: recorded {"argument 7": 7}, computed {"argument 7": 7.0, "taps": 3}'
     )
-    assert same("args", {"x": 1}, {"x": 1}).difference == 'args: recorded {"x": 1}, computed {"x": 1}'
+    assert (
+        same("args", {"x": 1}, {"x": 1}).difference == 'args: recorded {"x": 1}, computed {"x": 1}'
+    )
 
 
 @pytest.mark.parametrize(
