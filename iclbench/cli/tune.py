@@ -127,7 +127,7 @@ def _say_unused(context: typer.Context) -> None:
 def _planned(plans: Mapping[str, Plan], settings: Settings, search: SearchSettings) -> list[Table]:
     """The trials of each plan, and what they would cost."""
     from ..display.trials import planned_table
-    from ..sweeps.tuning.search import planned_search
+    from ..sweeps.tuning.planning import planned_search
 
     return [
         planned_table(name, planned_search(plan, settings, search)) for name, plan in plans.items()
@@ -142,7 +142,7 @@ def _require_columns(
         return
     from ..display.table import joined
     from ..display.trials import expected_table
-    from ..sweeps.tuning.search import planned_search
+    from ..sweeps.tuning.planning import planned_search
 
     planned = [planned_search(plan, settings, search) for plan in plans.values()]
     tables = [expected_table(one.trials) for one in planned]
@@ -179,7 +179,8 @@ def _tune(
     """Tune one plan; returns the exit code and the trials."""
     from ..display.trials import finished_table
     from ..runs.tuned import write_tuning
-    from ..sweeps.tuning.search import planned_search, run_search
+    from ..sweeps.tuning.planning import planned_search
+    from ..sweeps.tuning.search import run_search
 
     try:
         planned = planned_search(plan, settings, search)

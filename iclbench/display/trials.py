@@ -8,7 +8,7 @@ from typing import Any
 from ..api.tuning import SearchSpace, Trial, TuningDocument, best_trial
 from ..console import counted
 from ..runs.suites import budgets_of, in_words
-from ..sweeps.tuning.search import PlannedSearch, PlannedTrial
+from ..sweeps.tuning.planning import PlannedSearch, PlannedTrial
 from .table import Cell, Column, Table
 
 

@@ -47,6 +47,6 @@ def beside_records() -> set[str]:
     """The folders of a campaign that lie beside its records and hold others."""
     from .campaign.apart import SEEDS
     from .campaign.cells import SWEEPS
-    from .tuning.search import TRIALS_FOLDER
+    from .tuning.planning import TRIALS_FOLDER
 
     return {TRIALS_FOLDER, SEEDS, SWEEPS}

@@ -20,7 +20,7 @@ from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.tuned import read_tuning
 from iclbench.sweeps.tuning import search
-from iclbench.sweeps.tuning.search import planned_search
+from iclbench.sweeps.tuning.planning import planned_search
 from iclbench.sweeps.tuning.settings import SearchSettings
 
 TASK = ("--task", "least-squares", "--task-args", "dim=2,examples=4", "--recipe", "smoke",

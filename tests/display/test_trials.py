@@ -8,7 +8,7 @@ from iclbench import RunSpec
 from iclbench.display.trials import planned_table
 from iclbench.runs.plan import resolve
 from iclbench.runs.settings import Settings
-from iclbench.sweeps.tuning.search import planned_search
+from iclbench.sweeps.tuning.planning import planned_search
 from iclbench.sweeps.tuning.settings import SearchSettings
 
 PLAN = resolve(RunSpec(model="transformer", task="least-squares", recipe="smoke"))

@@ -19,7 +19,9 @@ from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.training import checkpoint_path
-from iclbench.sweeps.tuning.search import TRIALS_FOLDER, tune
+from iclbench.sweeps.tuning.planning import TRIALS_FOLDER, planned_search
+from iclbench.sweeps.tuning.search import tune
+from iclbench.sweeps.tuning.settings import SearchSettings
 
 REFUSAL = "in the middle of another run; dtype and random generators belong to the process"
 
@@ -122,7 +124,10 @@ def test_a_record_that_another_process_made_meanwhile_is_not_made_again(tmp_path
 def test_a_search_beside_itself_is_refused(tmp_path):
     """It would miss the trials that the other process trains, and choose among fewer."""
     plan = resolve(RunSpec(model="lsa", **TINY))
-    path = tmp_path / TRIALS_FOLDER / f"search-{plan.spec.id}"
+    # A search for other seeds has the same trials.
+    other = resolve(RunSpec(model="lsa", **{**TINY, "seeds": 3}))
+    search = planned_search(other, Settings(tmp_path), SearchSettings(trials=2))
+    path = tmp_path / TRIALS_FOLDER / f"search-{search.key}"
     with alone(path), pytest.raises(CheckpointError, match="another process is training this run"):
         tune(plan, Settings(tmp_path))
     assert not list(tmp_path.rglob("*.json"))

@@ -23,14 +23,11 @@ from iclbench.runs.verify import verify
 from iclbench.sweeps.campaign.cells import _Progress
 from iclbench.sweeps.campaign.files import Campaign
 from iclbench.sweeps.tuning import search as search_module
-from iclbench.sweeps.tuning.search import (
-    SearchSettings,
-    _cost,
-    _request,
-    planned_search,
-    tune,
-)
-from iclbench.sweeps.tuning.space import search_space
+from iclbench.sweeps.tuning.document import _cost
+from iclbench.sweeps.tuning.planning import MOST_PROMPTS, _request, planned_search
+from iclbench.sweeps.tuning.search import tune
+from iclbench.sweeps.tuning.settings import SearchSettings
+from iclbench.sweeps.tuning.space import points_of, search_space
 from iclbench.sweeps.tuning.trials import trial_budget
 from iclbench.training.loop import Training
 
@@ -112,10 +109,10 @@ def test_a_trial_s_budget_is_a_tenth():
 
 def test_a_trial_has_the_schedule_of_all_steps_and_few_prompts():
     plan = plan_of(eval_prompts=5000)
-    (point,) = search_module.points_of(search_space(plan, {}), plan, 1, 0)
+    (point,) = points_of(search_space(plan, {}), plan, 1, 0)
     request = _request(plan, point, 1)
     assert (request.recipe_args["steps"], request.recipe_args["schedule_steps"]) == (4, 40)
-    assert request.eval_prompts == search_module.MOST_PROMPTS
+    assert request.eval_prompts == MOST_PROMPTS
 
 
 def test_the_cost_of_a_search_is_that_of_all_seeds_of_its_trials():

@@ -58,6 +58,18 @@ def test_what_is_given_is_not_searched():
     assert list(space.model_args) == ["layers"]
 
 
+@pytest.mark.parametrize(("given", "changes", "name"), [
+    ({"model_args": {"layers": 2}}, {"model_args": {"layers": [1, 2], "width": [8]}}, "layers"),
+    ({"model_args": {"init_std": 0.1}}, {"init_std": [0.1, 0.2]}, "init_std"),
+    ({"recipe_args": {"learning_rate": 3e-3}}, {"learning_rate": [1e-3, 1e-2]}, "learning_rate"),
+    ({"recipe_args": {"optimizer": "sgd"}}, {"optimizers": ["adam"]}, "optimizer"),
+    ({"recipe_args": {"schedule": "step"}}, {"schedules": ["cosine"]}, "schedule"),
+])  # fmt: skip
+def test_what_is_given_cant_be_searched(given, changes, name):
+    with pytest.raises(UsageError, match=f"^space: {name} can't be both given and searched"):
+        search_space(plan_of(**given), changes)
+
+
 def test_given_arguments_of_the_optimizer_fix_the_optimizer():
     plan = plan_of(recipe_args={"optimizer_args": {"eps": 1e-6}})
     (choice,) = search_space(plan, {}).optimizers

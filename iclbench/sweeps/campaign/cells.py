@@ -22,7 +22,7 @@ from ...runs.suites import SuiteCell, find_suite, resolve_suite
 from ...runs.tuned import TUNINGS_FOLDER, agrees, choose_tuning, read_tunings, tuned
 from ..cells import Cells, by_reason, runs_of
 from ..files import SweepFile, read_sweep_file, stages_of
-from ..tuning.search import planned_search
+from ..tuning.planning import planned_search
 from ..tuning.trials import trial_budget
 from .apart import SEEDS, seed_plan, seed_settings
 from .files import Campaign, Stage, SweepEntry

@@ -43,6 +43,12 @@ OPTIMIZERS = (
     OptimizerChoice(name="muon", args={"weight_decay": 0.0, "adjust_lr_fn": "match_rms_adamw"}),
 )
 SCHEDULES = ("cosine", "constant")
+#: The arguments of a recipe that each field of a space searches.
+SEARCHED = {
+    "learning_rate": ("learning_rate",),
+    "optimizers": ("optimizer", "optimizer_args"),
+    "schedules": ("schedule",),
+}
 #: Points of one program, which differ only in learning rate and initial scale.
 PER_PROGRAM = 4
 
@@ -59,13 +65,15 @@ class Point:
 def search_space(plan: Plan, changes: Mapping[str, Any]) -> SearchSpace:
     """The space of a run: the default one with `changes` to its fields, each replaced whole.
 
-    An argument that the request gives is fixed. Raises UsageError for changes that don't fit.
+    An argument that the request gives is fixed. Raises UsageError for changes that don't fit, and
+    for those that search it.
     """
     recipe, given = _recipe(plan), plan.request.recipe_args
+    _require_free(plan, changes)
     rate = recipe.learning_rate
     preset = OptimizerChoice(name=recipe.optimizer, args=recipe.optimizer_args)
     # Given arguments fix the optimizer too: another one would not take them.
-    is_fixed = bool(given.keys() & {"optimizer", "optimizer_args"})
+    is_fixed = bool(given.keys() & set(SEARCHED["optimizers"]))
     default = {
         "learning_rate": _fixed_or(given, "learning_rate", rate, _around(rate)),
         "init_std": _scales(plan),
@@ -84,6 +92,18 @@ def search_space(plan: Plan, changes: Mapping[str, Any]) -> SearchSpace:
     return space.model_copy(
         update={"optimizers": tuple(_complete(plan, choice) for choice in space.optimizers)}
     )
+
+
+def _require_free(plan: Plan, changes: Mapping[str, Any]) -> None:
+    """Raise UsageError for an argument that is given and is to be searched."""
+    shapes = changes.get("model_args")
+    searched = [*shapes] if isinstance(shapes, Mapping) else []
+    searched += ["init_std"] if changes.get("init_std") is not None else []
+    fixed = [name for name in searched if name in plan.request.model_args]
+    for field, names in SEARCHED.items():
+        fixed += [name for name in names if field in changes and name in plan.request.recipe_args]
+    if fixed:
+        raise UsageError(f"space: {', '.join(fixed)} can't be both given and searched")
 
 
 def _with_tables(changes: Mapping[str, Any]) -> dict[str, Any]:
