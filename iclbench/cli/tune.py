@@ -90,6 +90,7 @@ def tune(
             from ..runs.settings import Settings
             from ..sweeps.tuning.search import executor_of
             from ..sweeps.tuning.settings import SearchSettings
+            from ..sweeps.tuning.space import require_free
 
         settings = Settings(out=Path(out), device=device, engine=engine)
         search = SearchSettings(
@@ -101,6 +102,7 @@ def tune(
             executor=executor,
             executor_args=parse_arguments(executor_args or [], "--executor-args"),
         )
+        require_free(search.space, spec.get("model_args") or {}, spec.get("recipe_args") or {})
         plans = _plans(model, task, suite, with_files_of_weights(spec))
         _say_unused(context)
         output = Output(style, columns, sort)

@@ -97,7 +97,13 @@ def replacing_record(plan: Plan, store: RecordStore) -> Plan:
         record = None
     if record is None:
         return plan
-    held = {*present_shifts(record), *asked_shifts(plan)}
-    shifts = tuple(name for name in plan.task.shifts if name in held)
-    request = plan.request.model_copy(update={"shift": shifts}) if shifts else plan.request
-    return replace(plan, request=request, tuning=plan.tuning or record.tuning)
+    plan = asking_too(plan, present_shifts(record))
+    return replace(plan, tuning=plan.tuning or record.tuning)
+
+
+def asking_too(plan: Plan, shifts: Iterable[str]) -> Plan:
+    """The plan, asking for these shifts of its task too."""
+    wanted = {*shifts, *asked_shifts(plan)}
+    names = tuple(name for name in plan.task.shifts if name in wanted)
+    request = plan.request.model_copy(update={"shift": names}) if names else plan.request
+    return replace(plan, request=request)

@@ -17,7 +17,7 @@ from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, reason_of
 from ..api.record import Record
 from ..api.spec import RunSpec, canonical_json
 from ..runs.plan import Plan, resolve
-from ..runs.reuse import standing
+from ..runs.reuse import asking_too, standing
 from ..runs.shifts import asked_shifts
 from ..runs.store import RecordStore, RunName
 from .files import SweepFile, expand, reference_of
@@ -134,9 +134,10 @@ class Cells:
         self._waiting_names: set[str] = set()
 
     def resolve(self, grids: Iterable[Mapping[str, Any]]) -> list[SweepCell]:
-        """The cells of these grids, without those of earlier calls.
+        """The cells of these grids, without those of earlier calls that ask for no more shifts.
 
-        A cell that can't be run is added to `failures`, and a grid that can't yet to `waiting`.
+        A run of several grids is one cell, which is asked for the shifts of all. A cell that can't
+        be run is added to `failures`, and a grid that can't yet to `waiting`.
         """
         new: dict[str, SweepCell] = {}
         for grid in grids:
@@ -158,14 +159,22 @@ class Cells:
                 if plan is None:
                     continue
                 cell = SweepCell.of(plan, (index, number))
-                if cell.id not in self.cells and cell.id not in new:
-                    new[cell.id] = cell
-                    if len(self.plans) < MOST_PLANS:
-                        self.plans[cell.request] = plan
+                first = new.get(cell.id) or self.cells.get(cell.id)
+                if first is None or not {*cell.shifts} <= {*first.shifts}:
+                    cell = new[cell.id] = self._kept(plan, cell, first)
                 if "name" in grid:
                     self._named[grid["name"]] = cell
         self.cells.update(new)
         return list(new.values())
+
+    def _kept(self, plan: Plan, cell: SweepCell, first: SweepCell | None) -> SweepCell:
+        """The cell, or the first one of its run asked for its shifts too; the plan is kept."""
+        if first is not None:
+            plan = asking_too(plan, first.shifts)
+            cell = SweepCell.of(plan, first.position)
+        if len(self.plans) < MOST_PLANS:
+            self.plans[cell.request] = plan
+        return cell
 
     def plan(self, cell: SweepCell) -> Plan:
         """The cell's plan: the one that is kept, or resolved again."""

@@ -186,6 +186,11 @@ def test_a_suite_is_tuned_and_run_by_one_command(cli, tmp_path):
         (("--task", "least-squares", "--suite", "core"), "give either --task or --suite"),
         (("--task", "least-squares", "--space", "rates=[1]"), "unknown field 'rates'"),
         (("--task", "least-squares", "--space", "rates"), "not of the form key=value"),
+        (
+            ("--task", "least-squares", "--recipe-args", "learning_rate=0.1")
+            + ("--space", "learning_rate=[0.1,1]"),
+            "learning_rate can't be both given and searched by --space",
+        ),
     ],
 )
 def test_bad_usage_is_one_line(cli, tmp_path, args, message):

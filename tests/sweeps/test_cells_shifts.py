@@ -33,6 +33,26 @@ def test_a_sweep_adds_shifts_to_records_that_exist(tmp_path):
     assert "2 runs: 2 skipped, 0 to run" in lines
 
 
+def test_a_run_of_two_grids_has_the_shifts_of_both(tmp_path):
+    grids = [{"model": ["averaging", "zero"]}, {"model": "zero", "shift": ["quadrants"]},
+             {"model": "zero", "shift": ["skewed"]}]  # fmt: skip
+    result = sweep({"defaults": TINY, "grid": grids}, out=tmp_path)
+    assert (result.failures, len(result.records)) == ([], 2)
+    assert held(tmp_path) == [["main"], ["main", "quadrants", "skewed"]]
+    assert [one.state for one in sweep_status({"defaults": TINY, "grid": grids}, out=tmp_path).cells
+            ] == ["done"] * 2  # fmt: skip
+
+
+def test_a_later_stage_s_run_of_an_earlier_one_adds_its_shifts(tmp_path):
+    """The grid of a stage that waits for weights names a run that is done by then."""
+    grids = [{"model": "baseconv", "name": "first"}, {"model": "zero"},
+             {"model": "baseconv", "init": "@first"},
+             {"model": "zero", "shift": ["quadrants"]}]  # fmt: skip
+    result = sweep({"defaults": {**TINY, "seeds": 1}, "grid": grids}, out=tmp_path)
+    assert result.failures == []
+    assert ["main", "quadrants"] in held(tmp_path)
+
+
 def test_a_sweep_names_a_shift_that_is_not_defined(tmp_path):
     result = sweep({"defaults": {**TINY, "shift": ["nosuch"]}, "grid": [{"model": "zero"}]},
                    out=tmp_path)  # fmt: skip
@@ -60,6 +80,12 @@ def test_a_cell_of_a_campaign_without_its_shifts_is_not_done(tmp_path):
     assert state() == "to run"
     sweep({"grid": [{**args, "shift": ["quadrants"]}]}, out=tmp_path)
     assert state() == "done"
+    stages = [{**stage, "fields": {}}, stage, {**stage, "fields": {"shift": ["skewed"]}}]
+    for i, one in enumerate(stages):
+        one["name"] = str(i)
+    campaign = Campaign.model_validate({"trials": 0, "stage": stages})
+    (cell,) = [c for c in cells_of(campaign, Settings(tmp_path)) if c.model == "averaging"]
+    assert (cell.state, cell.plan.request.shift) == ("to run", ("quadrants", "skewed"))
 
 
 def test_merged_seeds_are_evaluated_under_the_shifts_that_were_asked_for(tmp_path):

@@ -11,7 +11,13 @@ from test_tuning import plan_of
 
 from iclbench import RunSpec, UsageError
 from iclbench.runs.plan import resolve
-from iclbench.sweeps.tuning.space import PER_PROGRAM, _in_range, points_of, search_space
+from iclbench.sweeps.tuning.space import (
+    PER_PROGRAM,
+    _in_range,
+    points_of,
+    require_free,
+    search_space,
+)
 from iclbench.sweeps.tuning.trials import MOST_TRIALS
 
 
@@ -66,8 +72,9 @@ def test_what_is_given_is_not_searched():
     ({"recipe_args": {"schedule": "step"}}, {"schedules": ["cosine"]}, "schedule"),
 ])  # fmt: skip
 def test_what_is_given_cant_be_searched(given, changes, name):
-    with pytest.raises(UsageError, match=f"^space: {name} can't be both given and searched"):
-        search_space(plan_of(**given), changes)
+    with pytest.raises(UsageError, match=f"^{name} can't be both given and searched"):
+        require_free(changes, given.get("model_args", {}), given.get("recipe_args", {}))
+    require_free({**changes, "model_args": {"width": [8]}, "init_std": None}, {"layers": 2}, {})
 
 
 def test_given_arguments_of_the_optimizer_fix_the_optimizer():

@@ -8,23 +8,24 @@ from functools import partial
 from typing import Literal
 
 from ...api.budget import Budget
-from ...api.errors import IclbenchError, UsageError, unknown
-from ...api.suite import Suite, SuiteBoard
+from ...api.errors import IclbenchError, UsageError
+from ...api.suite import SuiteBoard
 from ...api.tuning import TuningDocument
 from ...console import counted
 from ...files import RECORDS, STUDIES
 from ...runs.plan import Plan
-from ...runs.reuse import Standing, standing
+from ...runs.reuse import Standing, asking_too, standing
 from ...runs.settings import Settings
 from ...runs.shifts import asked_shifts
 from ...runs.store import RecordStore
-from ...runs.suites import SuiteCell, find_suite, resolve_suite
+from ...runs.suites import SuiteCell, find_suite
 from ...runs.tuned import TUNINGS_FOLDER, agrees, choose_tuning, read_tunings, tuned
 from ..cells import Cells, by_reason, runs_of
 from ..files import SweepFile, read_sweep_file, stages_of
 from ..tuning.planning import planned_search
 from ..tuning.trials import trial_budget
 from .apart import SEEDS, seed_plan, seed_settings
+from .boards import restricted, suite_cells
 from .files import Campaign, Stage, SweepEntry
 from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed, Work
 
@@ -90,7 +91,8 @@ def cells_of(campaign: Campaign, settings: Settings) -> list[CampaignCell]:
                 key = f"{stage.suite}: {cell.model} on {cell.board}: {cell.reason}"
             elif cell.plan is not None and not isinstance(cell.work, TrainSeed):
                 key = cell.plan.spec.id
-            cells.setdefault(key, cell)
+            first = cells.setdefault(key, cell)
+            cells[key] = progress.under_shifts_of(first, cell)
     return list(cells.values())
 
 
@@ -101,9 +103,9 @@ def _cells_of_stage(
         yield from (progress.of_sweep(stage, entry) for entry in stage.sweep)
         return
     if stage.winner_of is None:
-        yield from (progress.of(stage, board_cell) for board_cell in _suite_cells(stage))
+        yield from (progress.of(stage, board_cell) for board_cell in suite_cells(stage))
         return
-    for board in _restricted(find_suite(stage.suite), stage.boards).boards:
+    for board in restricted(find_suite(stage.suite), stage.boards).boards:
         on_board = [c for c in earlier if (c.stage, c.board) == (stage.winner_of, board.name)]
         plans = [cell.plan for cell in on_board if cell.plan and cell.plan.recipe is not None]
         yield from _winner(stage, board, plans, progress)
@@ -128,37 +130,11 @@ def _winner(
         return
     best = max(tunings, key=lambda tuning: tuning.ranking.goodness(tuning.best.score))
     alone = stage.model_copy(update={"models": (best.model,), "boards": (board.name,)})
-    for board_cell in _suite_cells(alone):
+    for board_cell in suite_cells(alone):
         if not board_cell.extra:
             cell = progress.of(stage, board_cell, best)
             is_apart = stage.apart and cell.state == "to run"
             yield from progress.seeds_apart(cell) if is_apart else [cell]
-
-
-def _suite_cells(stage: Stage) -> Iterator[SuiteCell]:
-    """The cells of a stage, board by board; those of the solvers that a board names come first."""
-    assert stage.suite is not None
-    suite = _restricted(find_suite(stage.suite), stage.boards)
-    changes = {n: {**stage.fields, "model_args": stage.model_args.get(n, {})} for n in stage.names}
-    cells = resolve_suite(suite, stage.names, changes)
-    for board in suite.boards:
-        on_board = [cell for cell in cells if cell.board.name == board.name]
-        yield from (cell for cell in on_board if cell.extra)
-        for group in stage.groups:
-            models = {cell.model: cell for cell in on_board if not cell.extra}
-            candidates = [models[name] for name in group if name in models]
-            able = [cell for cell in candidates if cell.unsupported is None]
-            yield from (able or candidates)[:1]
-
-
-def _restricted(suite: Suite, boards: tuple[str, ...]) -> Suite:
-    """The suite with these boards alone, once each; raises UsageError for an unknown one."""
-    boards = tuple(dict.fromkeys(boards))
-    contents = dict(zip([board.name for board in suite.boards], suite.board, strict=True))
-    for name in boards:
-        if name not in contents:
-            raise unknown(f"board of the suite {suite.name}", name, contents)
-    return suite.model_copy(update={"board": tuple(contents[name] for name in boards or contents)})
 
 
 class _Progress:
@@ -208,6 +184,18 @@ class _Progress:
         if trials and plan.spec.budget is not None:
             seconds += trials * Budget.parse(trial_budget(plan.spec.budget)).seconds
         return cell("to run", work, seconds_left=seconds)
+
+    def under_shifts_of(self, cell: CampaignCell, other: CampaignCell) -> CampaignCell:
+        """The cell, which another stage has too, asked for the shifts of both."""
+        if not isinstance(cell.work, TrainRun) or not isinstance(other.work, TrainRun):
+            return cell
+        plan, shifts = cell.work.plan, asked_shifts(other.work.plan)
+        if {*shifts} <= {*asked_shifts(plan)}:
+            return cell
+        plan = asking_too(plan, shifts)
+        lacks = cell.state == "done" and _standing(plan, self.stores).to_run
+        work = replace(cell.work, plan=plan)
+        return replace(cell, work=work, state="to run" if lacks else cell.state)
 
     def seeds_apart(self, cell: CampaignCell) -> Iterator[CampaignCell]:
         """A cell for each seed of a tuned run, and that of the record that merges them."""

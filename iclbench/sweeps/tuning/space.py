@@ -62,14 +62,27 @@ class Point:
     recipe_args: dict[str, Any]
 
 
+def require_free(
+    changes: Mapping[str, Any], model_args: Mapping[str, Any], recipe_args: Mapping[str, Any]
+) -> None:
+    """Raise UsageError for an argument that is given and that changes to a space search."""
+    shapes = changes.get("model_args")
+    searched = [*shapes] if isinstance(shapes, Mapping) else []
+    searched += ["init_std"] if changes.get("init_std") is not None else []
+    both = [name for name in searched if name in model_args]
+    for field, names in SEARCHED.items():
+        both += [name for name in names if field in changes and name in recipe_args]
+    if both:
+        raise UsageError(f"{', '.join(both)} can't be both given and searched by --space")
+
+
 def search_space(plan: Plan, changes: Mapping[str, Any]) -> SearchSpace:
     """The space of a run: the default one with `changes` to its fields, each replaced whole.
 
-    An argument that the request gives is fixed. Raises UsageError for changes that don't fit, and
-    for those that search it.
+    An argument that the request gives is fixed, unless a change is of it. Raises UsageError for
+    changes that don't fit.
     """
     recipe, given = _recipe(plan), plan.request.recipe_args
-    _require_free(plan, changes)
     rate = recipe.learning_rate
     preset = OptimizerChoice(name=recipe.optimizer, args=recipe.optimizer_args)
     # Given arguments fix the optimizer too: another one would not take them.
@@ -92,18 +105,6 @@ def search_space(plan: Plan, changes: Mapping[str, Any]) -> SearchSpace:
     return space.model_copy(
         update={"optimizers": tuple(_complete(plan, choice) for choice in space.optimizers)}
     )
-
-
-def _require_free(plan: Plan, changes: Mapping[str, Any]) -> None:
-    """Raise UsageError for an argument that is given and is to be searched."""
-    shapes = changes.get("model_args")
-    searched = [*shapes] if isinstance(shapes, Mapping) else []
-    searched += ["init_std"] if changes.get("init_std") is not None else []
-    fixed = [name for name in searched if name in plan.request.model_args]
-    for field, names in SEARCHED.items():
-        fixed += [name for name in names if field in changes and name in plan.request.recipe_args]
-    if fixed:
-        raise UsageError(f"space: {', '.join(fixed)} can't be both given and searched")
 
 
 def _with_tables(changes: Mapping[str, Any]) -> dict[str, Any]:
