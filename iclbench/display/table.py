@@ -127,10 +127,14 @@ class Table:
         return unknown("column", name, headings)
 
 
-def _by_its_numbers(text: str) -> list[str | int]:
-    """A key that sorts texts by the numbers in them, such as ranks 2–4 before 10–12."""
-    parts = re.split(r"([0-9]+)", text)
-    return [int(part) if index % 2 else part for index, part in enumerate(parts)]
+#: A number with its sign and exponent; in a name, such as that of a model, its digits alone.
+_NUMBER = re.compile(r"((?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|[0-9]+)")
+
+
+def _by_its_numbers(text: str) -> list[str | float]:
+    """A key that sorts texts by the numbers in them: ranks 2–4 before 10–12, −0.2 before −0.1."""
+    parts = _NUMBER.split(text)
+    return [float(part) if index % 2 else part for index, part in enumerate(parts)]
 
 
 def joined(tables: Sequence[Table]) -> Table:

@@ -187,9 +187,8 @@ def test_a_suite_is_tuned_and_run_by_one_command(cli, tmp_path):
         (("--task", "least-squares", "--space", "rates=[1]"), "unknown field 'rates'"),
         (("--task", "least-squares", "--space", "rates"), "not of the form key=value"),
         (
-            ("--task", "least-squares", "--recipe-args", "learning_rate=0.1")
-            + ("--space", "learning_rate=[0.1,1]"),
-            "learning_rate can't be both given and searched by --space",
+            ("--task", "ridge", "--recipe-args", "schedule=step", "--space", "schedules=[step]"),
+            "schedule can't be both given and searched by --space",
         ),
     ],
 )

@@ -49,6 +49,16 @@ def test_ranks_are_sorted_by_their_numbers():
     assert ordered == ["1–6", "1–14", "2", "10–12", "14–17", None]
 
 
+@pytest.mark.parametrize("texts", [
+    ["-0.20 … 0.04", "-0.12 … 0.23", "-0.09 … 0.30", "6.56 … 6.87"],
+    ["5.11e-15 … 6.0e-15", "3.94e-02 … 4.1e-02", "2.31e+00 … 3e+00", "1.1e+02 … 2e+02"],
+    ["lsa-2", "lsa-10", "mamba2 layers=2", "mamba2 layers=12"],
+])  # fmt: skip
+def test_intervals_are_sorted_by_their_lower_bound_and_names_by_their_numbers(texts):
+    table = Table([Column("name")], [{"name": text} for text in reversed(texts)])
+    assert [row["name"] for row in table.sort("name").rows] == texts
+
+
 def test_columns_are_selected_in_the_order_given():
     chosen = TABLE.select("value, hidden")
     assert [column.name for column in chosen.columns] == ["value", "hidden"]

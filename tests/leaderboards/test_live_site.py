@@ -187,6 +187,29 @@ def test_a_new_record_makes_a_new_site_and_a_bad_one_stops_nothing(leaderboards,
     assert not bases.pop().exists()
 
 
+def test_a_record_that_arrived_before_its_files_is_shown_once_they_are_there(results, tmp_path):
+    folder, lines = tmp_path / "results", []
+    shutil.copytree(results, folder, ignore=shutil.ignore_patterns("objects"))
+    with closing(LiveSite(folder, lines.append)) as site:
+        assert site.refresh()
+        assert not site.files
+        assert not site.refresh()
+        assert lines
+        shutil.copytree(results / "objects", folder / "objects")
+        assert site.refresh()
+        assert any(name.startswith("runs/") for name in site.files)
+        assert site.problems == []
+        # A build without problems does not wait for files.
+        (folder / "objects" / "zz").mkdir()
+        assert not site.refresh()
+        # A problem that comes back is said again.
+        count = len(lines)
+        shutil.rmtree(folder / "objects")
+        os.utime(next(folder.glob("*/*.json")))
+        assert site.refresh()
+        assert len(lines) > count
+
+
 def test_events_tell_the_version_and_nothing_is_shown_without_records(tmp_path):
     lines: list[str] = []
     with closing(LiveSite(tmp_path, lines.append)) as site, Server(site, 0) as server:

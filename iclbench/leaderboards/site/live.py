@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from ...api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ...files import RECORDS, STUDIES
+from ...runs.objects import OBJECTS_FOLDER
 from .build import make_site
 
 #: Seconds between two looks at the folder.
@@ -26,17 +27,20 @@ class LiveSite:
     """The newest site of a folder, in a temporary folder of its own.
 
     `folder` holds records, or a folder `records` with them and, as leaderboards do, studies and
-    cited results. `report` gets a line once for every problem.
+    cited results. `report` gets a line for every problem that the build before did not have.
     """
 
     def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
         self.folder, self._report = folder, report
         self._base = Path(tempfile.mkdtemp(prefix="iclbench-view-"))
-        self._reported: set[str] = set()
+        #: The problems of the newest build, and of the one before.
+        self._found: set[str] = set()
+        self._known: set[str] = set()
         self._changed = threading.Condition()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._built: Signature | None = None
+        self._built_from: Signature = frozenset()
         #: Counts the sites that were built; 0 before the first.
         self.version = 0
         #: Where the newest site is, and the names of its files; None without a sound record.
@@ -50,11 +54,13 @@ class LiveSite:
 
     def refresh(self) -> bool:
         """Build the site if the records are not those of the last one; whether it did."""
-        now = self._signature()
-        if now == self._built:
+        now, objects = self._signature(), self._objects()
+        # A record that was left out may have arrived before its files.
+        if now == self._built and (not self._found or objects == self._built_from):
             return False
         # Before it is built: what fails would fail again, until a record changes.
-        self._built = now
+        self._built, self._built_from = now, objects
+        self._known, self._found = self._found, set()
         out = self._base / str(self.version + 1)
         try:
             make_site(out, self.folder, self._refused, records=self.records, live=True)
@@ -71,27 +77,30 @@ class LiveSite:
         return True
 
     def _signature(self) -> Signature:
-        facts = set()
-        for path in [
-            *self.records.glob("*/*.json"),  # held-out evaluations lie beside records
-            *self.folder.glob(f"{STUDIES}/*/*/*.json"),
-            *self.folder.glob("*.toml"),
-        ]:
-            with suppress(OSError):  # it was deleted meanwhile
-                status = path.stat()
-                facts.add((str(path), status.st_size, status.st_mtime_ns))
-        return frozenset(facts)
+        return _facts(
+            [
+                *self.records.glob("*/*.json"),  # held-out evaluations lie beside records
+                *self.folder.glob(f"{STUDIES}/*/*/*.json"),
+                *self.folder.glob("*.toml"),
+            ]
+        )
+
+    def _objects(self) -> Signature:
+        """The folders of the files that records name: each changes when a file arrives."""
+        return _facts([*self.records.glob(f"{OBJECTS_FOLDER}/*")])
 
     def _refused(self, line: str) -> None:
         # A build that is cut off at the end has nothing to say.
-        if line not in self._reported and not self._stop.is_set():
-            self._reported.add(line)
+        if line in self._found or self._stop.is_set():
+            return
+        self._found.add(line)
+        if line not in self._known:
             self._report(line)
 
     @property
     def problems(self) -> list[str]:
-        """The problems so far, one line each."""
-        return sorted(self._reported)
+        """The problems of the newest build, one line each."""
+        return sorted(self._found)
 
     def watch(self) -> None:
         """Refresh in a thread until `close` is called; once. A failed build stops nothing."""
@@ -121,3 +130,13 @@ class LiveSite:
             # A build would make the folder again.
             self._thread.join(PATIENCE)
         shutil.rmtree(self._base, ignore_errors=True)
+
+
+def _facts(paths: Iterable[Path]) -> Signature:
+    """The size and time of each path that is there."""
+    facts = set()
+    for path in paths:
+        with suppress(OSError):  # it was deleted meanwhile
+            status = path.stat()
+            facts.add((str(path), status.st_size, status.st_mtime_ns))
+    return frozenset(facts)
