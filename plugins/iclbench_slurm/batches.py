@@ -41,6 +41,11 @@ class Batch:
         """Whether another process may have written the file and still wait for Slurm's answer."""
         return not self.slurm_ids and time.time() - self.written < SUBMISSION_SECONDS
 
+    @property
+    def array(self) -> str:
+        """Slurm's id of the whole array, once it is submitted."""
+        return self.slurm_ids[0].split("_")[0]
+
     def job_id(self, index: int) -> str:
         """The id of a job for iclbench; Slurm's own is not known before the submission."""
         return f"{self.name}_{index}"

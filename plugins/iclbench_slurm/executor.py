@@ -92,13 +92,18 @@ class Slurm(QueueExecutor):
             jobs[start : start + self.config.array_size]
             for start in range(0, len(jobs), self.config.array_size)
         ]
-        at_once = max(1, min(workers, self.config.array_parallelism) // max(1, len(parts)))
+        most = min(workers, self.config.array_parallelism)
+        #: So many arrays run side by side; each of the others waits for one of them to end.
+        lanes = max(1, min(most, len(parts)))
         ids: list[str] = []
+        batches: list[Batch] = []
         for part in parts:
             batch = new_batch(self.folder, part)
             batch.write(self.folder)
+            after = batches[-lanes].array if len(batches) >= lanes else None
+            name = f"{function.__module__}:{function.__qualname__}"
             try:
-                self._submit(batch, f"{function.__module__}:{function.__qualname__}", at_once)
+                self._submit(batch, name, max(1, most // lanes), after)
             except BaseException:
                 batch.cancelled = list(range(len(part)))
                 # Nobody follows the arrays before this one.
@@ -107,12 +112,14 @@ class Slurm(QueueExecutor):
                 raise
             finally:
                 batch.write(self.folder)
+            batches.append(batch)
             ids += [batch.job_id(index) for index in range(len(part))]
         # A job may end before the queue is first asked.
         self._missed.update(dict.fromkeys(ids, math.inf))
         return ids
 
-    def _submit(self, batch: Batch, function: str, at_once: int) -> None:
+    def _submit(self, batch: Batch, function: str, at_once: int, after: str | None) -> None:
+        """Submit a batch as an array, which starts once the array with the id `after` has ended."""
         programs = [
             Program(function, json.dumps(job), str(batch.outcome(self.folder, index)))
             for index, job in enumerate(batch.jobs)
@@ -121,7 +128,7 @@ class Slurm(QueueExecutor):
             executor = submitit.SlurmExecutor(
                 self._logs, max_num_timeout=self.config.max_num_timeout, python=self.config.python
             )
-            executor.update_parameters(**self._parameters(batch.name, at_once))
+            executor.update_parameters(**self._parameters(batch.name, at_once, after))
             # Without a cluster sbatch prints several lines of its own.
             jobs_in_queue()
             try:
@@ -133,7 +140,7 @@ class Slurm(QueueExecutor):
                 raise
         batch.slurm_ids = [job.job_id for job in submitted]
 
-    def _parameters(self, name: str, at_once: int) -> dict[str, Any]:
+    def _parameters(self, name: str, at_once: int, after: str | None) -> dict[str, Any]:
         """The parameters of an array, in submitit's names for Slurm."""
         given = self.config.model_dump(exclude_none=True)
         ours = ("max_num_timeout", "array_size", "array_parallelism", "python", "poll_seconds")
@@ -142,6 +149,11 @@ class Slurm(QueueExecutor):
         parameters["time"] = parameters.pop("timeout_min")
         if self.config.mem_gb is not None:
             parameters["mem"] = f"{round(parameters.pop('mem_gb') * 1024)}MB"
+        further = dict(self.config.additional_parameters)
+        if after is not None:
+            wanted = [f"afterany:{after}", *filter(None, [further.get("dependency")])]
+            further["dependency"] = ",".join(wanted)
+        parameters["additional_parameters"] = further
         return {**parameters, "job_name": name, "array_parallelism": at_once}
 
     def queue(self) -> list[QueuedJob]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -141,14 +142,25 @@ def test_what_slurm_refuses_is_one_line(tmp_path):
 
 
 @pytest.mark.slow
+def test_no_more_programs_run_at_once_than_there_are_workers_however_many_arrays(tmp_path):
+    slurm = Slurm(SlurmConfig(timeout_min=10, poll_seconds=0.5, array_size=1), tmp_path)
+    with shown_on_failure((tmp_path, "logs/*")), cancelled_at_the_end(slurm):
+        programs = [f"date +%s.%N; sleep {2 + i / 10}; date +%s.%N" for i in range(3)]
+        printed = [outcome for _, outcome in slurm.map(subprocess.getoutput, programs, 1)]
+    times = sorted(tuple(map(float, lines.split())) for lines in printed)
+    assert len(times) == 3
+    assert all(end <= begun for (_, end), (begun, _) in itertools.pairwise(times))
+
+
+@pytest.mark.slow
 def test_arrays_before_one_that_is_interrupted_are_cancelled(tmp_path, monkeypatch):
     submit, calls = Slurm._submit, []
 
-    def interrupted(self, batch, function, at_once):
+    def interrupted(self, batch, *args):
         calls.append(batch)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        submit(self, batch, function, at_once)
+        submit(self, batch, *args)
 
     monkeypatch.setattr(Slurm, "_submit", interrupted)
     slurm = Slurm(SlurmConfig(timeout_min=10, poll_seconds=0.5, array_size=1), tmp_path)
