@@ -108,7 +108,8 @@ def _print_cited(folders: Sequence[Path], tasks: set[str]) -> None:
     from ..leaderboards.cited import read_cited
 
     for folder in folders:
-        cited = read_cited(folder.parent, tasks) if folder.name == RECORDS else {}
+        whole = folder.resolve()
+        cited = read_cited(whole.parent, tasks) if whole.name == RECORDS else {}
         for task in sorted(tasks & set(cited)):
             typer.echo(f"\ncited for {task}, not verified here and not ranked:")
             for entry in cited[task]:

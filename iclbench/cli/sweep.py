@@ -85,6 +85,7 @@ def sweep(
     _require_use(output, status=status, dry_run=dry_run, detach=detach)
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
+        from ..devices import require_devices
         from ..sweeps.cells import by_reason
         from ..sweeps.files import read_sweep_file
         from ..sweeps.programs import make_executor
@@ -96,6 +97,7 @@ def sweep(
         runner = make_executor(
             executor, parse_arguments(executor_args or [], "--executor-args"), folder
         )
+        require_devices(device, workers or runner.workers, remote=runner.remote)
         how: HowToRun = {
             "device": device,
             "engine": engine,

@@ -90,7 +90,6 @@ def tune(
             from ..runs.settings import Settings
             from ..sweeps.tuning.search import executor_of
             from ..sweeps.tuning.settings import SearchSettings
-            from ..sweeps.tuning.space import require_free
 
         settings = Settings(out=Path(out), device=device, engine=engine)
         search = SearchSettings(
@@ -102,8 +101,7 @@ def tune(
             executor=executor,
             executor_args=parse_arguments(executor_args or [], "--executor-args"),
         )
-        require_free(search.space, spec.get("model_args") or {}, spec.get("recipe_args") or {})
-        plans = _plans(model, task, suite, with_files_of_weights(spec))
+        plans = _plans(model, task, suite, with_files_of_weights(spec), search)
         _say_unused(context)
         output = Output(style, columns, sort)
         executor_of(search, settings)  # refuses once what every board would refuse
@@ -197,18 +195,24 @@ def _tune(
 
 
 def _plans(
-    model: str, task: str | None, suite: str | None, spec: dict[str, Any]
+    model: str,
+    task: str | None,
+    suite: str | None,
+    spec: dict[str, Any],
+    search: SearchSettings,
 ) -> dict[str, Plan]:
     """What to tune: one plan, or those of a suite that train, by model and task or board.
 
     Says which boards of the suite the model does not support. Raises UsageError if it is trained on
-    none of them.
+    none of them, and for an argument that is given and searched.
     """
     from ..api.config import parse_config
     from ..api.spec import RunSpec
     from ..runs.plan import resolve
     from ..runs.suites import find_suite, resolve_suite
+    from ..sweeps.tuning.space import require_free
 
+    require_free(search.space, spec.get("model_args") or {}, spec.get("recipe_args") or {})
     if (task is None) == (suite is None):
         raise UsageError("give either --task or --suite")
     if suite is None:

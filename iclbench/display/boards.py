@@ -109,6 +109,9 @@ def print_boards(
     """
     style, asked = output.style, _by_name(output)
     if style in {"csv", "json"}:
+        names = (asked.columns or "all").split(",")
+        if commands and names != ["all"] and "command" not in names:
+            asked = asked._replace(columns=",".join([*names, "command"]))
         table = joined([board_table(board) for board in boards])
         write_table(table.arranged(asked) if boards else table, style)
         return

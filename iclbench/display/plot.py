@@ -97,6 +97,8 @@ def drawn(plot: Plot, width: int) -> str:
 def _decades(lowest: float, highest: float) -> list[int]:
     """Powers of ten that enclose a range of logarithms, few enough to label."""
     first, last = math.floor(lowest), math.ceil(highest)
+    if first == last:  # one power of ten, which a range of no height would hold
+        first, last = first - 1, last + 1
     step = max(1, math.ceil((last - first) / (MOST_TICKS - 1)))
     ticks = list(range(first, last + 1, step))
     return ticks if ticks[-1] >= highest else [*ticks, ticks[-1] + step]

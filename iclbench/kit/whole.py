@@ -15,7 +15,7 @@ from ..leaderboards.descriptions import about_path
 from ..leaderboards.studies import sweep_files_of
 from ..plugins import host
 from ..runs.checks import expect
-from ..sweeps.files import read_sweep_file
+from ..sweeps.files import read_sweep_file, stages_of
 from .parts import check_about
 from .trials import Checks, tiny_run, trainable
 
@@ -66,8 +66,8 @@ def _reads(files: Sequence[Path]) -> str:
     """Every file is a valid sweep file, at every size; says how many there are."""
     for path in files:
         file = read_sweep_file(path)
-        for size in file.sizes:
-            file.sized(size)
+        for sized in (file, *map(file.sized, file.sizes)):
+            stages_of(sized)
     return counted(len(files), "sweep file")
 
 

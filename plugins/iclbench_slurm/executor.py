@@ -92,6 +92,9 @@ class Slurm(QueueExecutor):
             jobs[start : start + self.config.array_size]
             for start in range(0, len(jobs), self.config.array_size)
         ]
+        # Asked before a batch is written, which would stay: without a cluster there is none.
+        with _refusals():
+            jobs_in_queue()
         most = min(workers, self.config.array_parallelism)
         #: So many arrays run side by side; each of the others waits for one of them to end.
         lanes = max(1, min(most, len(parts)))
@@ -129,8 +132,6 @@ class Slurm(QueueExecutor):
                 self._logs, max_num_timeout=self.config.max_num_timeout, python=self.config.python
             )
             executor.update_parameters(**self._parameters(batch.name, at_once, after))
-            # Without a cluster sbatch prints several lines of its own.
-            jobs_in_queue()
             try:
                 submitted = executor.submit_array(programs)
             except BaseException:

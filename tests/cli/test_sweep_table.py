@@ -153,6 +153,15 @@ model = "zero"
 """
 
 
+@pytest.mark.parametrize("question", ["--dry-run", "--status"])
+def test_a_question_about_a_device_that_is_not_there_is_refused(cli, tmp_path, question):
+    file = tmp_path / "sweep.toml"
+    file.write_text('out = "r"\n[[grid]]\nmodel = "zero"\ntask = "ridge"\n')
+    outcome = cli("sweep", file, question, "--out", tmp_path / "r", "--device", "cuda:77")
+    assert outcome.code == 2
+    assert "cuda:77" in outcome.err
+
+
 @pytest.mark.parametrize("grids", [MORE + ALONE, ALONE + MORE])
 def test_the_order_of_grids_does_not_matter_for_names_of_metrics(cli, tmp_path, provide, grids):
     provide("metric", "shown", Shown)

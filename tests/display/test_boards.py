@@ -129,6 +129,13 @@ def test_csv_of_several_boards_is_sorted_as_one_table(boards, capsys):
     print_boards([], Output("csv", sort="model"))
 
 
+def test_commands_are_a_column_of_csv(boards, capsys):
+    print_boards(boards, Output("csv", "model"), commands=True)
+    header, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
+    assert header == ["model", "command"]
+    assert all(not command or command.startswith("iclbench run ") for _, command in rows)
+
+
 def test_json_is_one_list_of_all_boards_with_full_numbers(boards, capsys):
     print_boards(boards, Output("json"))
     rows = json.loads(capsys.readouterr().out)

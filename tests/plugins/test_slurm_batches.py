@@ -31,6 +31,16 @@ def test_jobs_of_a_batch_that_another_process_is_submitting_wait(
     assert [job.state for job in Slurm(folder=tmp_path).queue()] == ["failed"] * 2
 
 
+def test_without_a_cluster_nothing_is_left_that_a_later_question_would_need_one_for(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RunError, match="there is no squeue on this machine"):
+        Slurm(folder=tmp_path / "jobs").submit(print, ["a"], 1)
+    assert read_batches(tmp_path / "jobs") == []
+    assert Slurm(folder=tmp_path / "jobs").queue() == []
+
+
 def test_jobs_of_a_batch_that_was_refused_were_cancelled(tmp_path, empty_queue):
     batch = new_batch(tmp_path, ["a"])
     batch.cancelled = [0]

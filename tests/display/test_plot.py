@@ -1,0 +1,16 @@
+"""Plots in a terminal: what their axes hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench.display.plot import Plot, drawn
+
+
+@pytest.mark.parametrize("value", [1e-3, 1.0, 2e-3])
+@pytest.mark.parametrize("log", [True, False])
+def test_a_line_of_one_value_is_drawn(value, log):
+    """On a logarithmic axis a power of ten alone would be a range of no height."""
+    text = drawn(Plot("title", "x", [0, 1, 2], {"line": [value, None, value]}, log), 60)
+    assert "title" in text
+    assert "line" in text
