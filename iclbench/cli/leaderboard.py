@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -108,7 +109,7 @@ def _print_cited(folders: Sequence[Path], tasks: set[str]) -> None:
     from ..leaderboards.cited import read_cited
 
     for folder in folders:
-        whole = folder.resolve()
+        whole = Path(os.path.normpath(folder.absolute()))  # with the name of a link
         cited = read_cited(whole.parent, tasks) if whole.name == RECORDS else {}
         for task in sorted(tasks & set(cited)):
             typer.echo(f"\ncited for {task}, not verified here and not ranked:")

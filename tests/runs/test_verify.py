@@ -53,7 +53,7 @@ def test_a_resealed_statistic_contradicts_the_prompts_values(copied):
         lambda main: main["seeds"][0]["squared_error"].update(q95=1e-9),
     ):
         reseal(copied, edit_main(change))
-        with pytest.raises(RecordError, match="its squared_error is not that of"):
+        with pytest.raises(RecordError, match="its statistics of squared_error do not follow from"):
             verify(copied)
         copied.write_text(text)
     reseal(copied, lambda content: content.update(parameters=3))
