@@ -20,7 +20,7 @@ from .panel_words import panel_sentence
 from .plots import Plot, has_point, plot
 
 #: The most curves whose names have room beside the plot of digits against compute, and its size.
-MOST_CURVES, COMPUTE = 10, svg.Size(352, 190, 46, 146)
+MOST_CURVES, COMPUTE = 10, svg.Size(376, 200, 46, 170)
 #: What follows the name of a model of which one seed is shown.
 ONE_SEED = ", one seed"
 #: Where the findings of a study are explained, and those whose study has no page.
