@@ -89,7 +89,7 @@ def test_the_parameters_of_an_array_are_those_of_submitit(tmp_path):
     config = SlurmConfig(
         partition="gpu", gpus_per_node=1, timeout_min=30, mem_gb=1.5, setup=("module load cuda",)
     )
-    assert Slurm(config, tmp_path)._parameters("name", 4) == {
+    assert Slurm(config, tmp_path)._parameters("name", 4, None) == {
         "partition": "gpu",
         "gpus_per_node": 1,
         "time": 30,
@@ -100,3 +100,7 @@ def test_the_parameters_of_an_array_are_those_of_submitit(tmp_path):
         "job_name": "name",
         "array_parallelism": 4,
     }
+    chained = SlurmConfig(additional_parameters={"dependency": "afterok:3", "nice": 10})
+    parameters = Slurm(chained, tmp_path)._parameters("name", 4, "17")
+    wanted = {"dependency": "afterany:17,afterok:3", "nice": 10}
+    assert parameters["additional_parameters"] == wanted

@@ -138,7 +138,7 @@ def test_a_forged_evaluation_under_shift_is_refused(trained, change):
     path = RecordStore(folder).path(shifted(folder, *TWO).spec)
     forged = forge(path, change)
     if change is halve:
-        with pytest.raises(RecordError, match="not that of its values"):
+        with pytest.raises(RecordError, match="do not follow from its stored values"):
             verify(forged)
     else:
         assert failing(forged)
