@@ -56,7 +56,8 @@ def _legend() -> list[str]:
         "the lowest and the highest score of a seed. **Steps × batch** is training steps × prompts "
         "per step.",
         "**Wall time** is the time to train all seeds, on a machine that may have had other work, "
-        "or to evaluate a row that was not trained. **Parameters** are those that one seed trains.",
+        "or to evaluate a row that was not trained.",
+        "**Parameters** are those that one seed trains.",
     ]
 
 
