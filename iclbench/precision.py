@@ -36,10 +36,10 @@ def full_precision(dtype: torch.dtype) -> Iterator[None]:
 def denormals_as_zero() -> Iterator[None]:
     """Let this thread's arithmetic on a CPU round numbers below the dtype's smallest normal to 0.
 
-    Some processors take many times as long for such a number as for another, and weights of
-    attention and moments of an optimizer shrink to them in training.
+    Some processors compute many times slower with such numbers, and attention weights and
+    optimizer moments shrink to them in training.
     """
-    # torch doesn't tell it in another way.
+    # torch has no getter for this setting.
     before = not torch.tensor(1e-40, dtype=torch.float32).mul(1.0)
     torch.set_flush_denormal(True)
     try:

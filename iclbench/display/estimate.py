@@ -13,7 +13,7 @@ from ..runs.models import initial_module
 from ..training.clock import Clock
 from ..training.loop import Training
 from ..training.random_streams import forked_generators
-from ..training.rate import warm_up
+from ..training.rate import ENDLESS, warm_up
 from ..training.schedules import measuring_share
 from ..training.state import Replica
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 #: Seconds of training that are timed, and the most steps of a chunk of it: steps may be slow.
 TRIAL_SECONDS, TRIAL_CHUNK = 1.0, 4
-#: More steps than a trial takes.
-ENDLESS = 10**9
 
 
 @dataclass(frozen=True)

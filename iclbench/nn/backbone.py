@@ -16,8 +16,7 @@ from ..api.prompts import Signature
 from .block import Embed, initialize
 from .generation import BackboneDecoder
 from .logits import FactoredLogits, factors_logits
-from .model import read_positions
-from .readout import new_readout
+from .readout import held_on, new_readout, read_positions
 from .training_form import training_form
 
 
@@ -112,7 +111,7 @@ class FastBackboneModel(nn.Module):
     def __init__(self, model: BackboneModel, context: TrainingContext) -> None:
         super().__init__()
         self.embed, self.readout = model.embed, model.readout
-        self.readout_positions = model.readout_positions
+        self.readout_positions = held_on(context.device, model.readout_positions)
         self.factored = factors_logits(model, context)
         context = replace(context, length=model.length, factored_logits=False)
         backbone = training_form(model.backbone, context)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -36,6 +37,14 @@ class SequenceConfig(Config):
         description="a learned vector for each position, or none; without them, a model also takes "
         "longer prompts than those of training, unless its mixer is built for one length",
     )
+
+    @classmethod
+    def among(cls, values: Mapping[str, Any]) -> SequenceConfig:
+        """Return the options of all sequence architectures, from a longer configuration.
+
+        `values` holds that configuration's values by name.
+        """
+        return SequenceConfig(**{name: values[name] for name in SequenceConfig.model_fields})
 
 
 class Embed(nn.Module):

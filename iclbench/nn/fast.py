@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ..api.capabilities import TrainingContext
 from .block import Block
 from .logits import FactoredLogits, factors_logits
+from .readout import held_on
 from .training_form import training_form
 
 
@@ -32,7 +33,8 @@ class FastSequenceModel(nn.Module):
         if isinstance(self.readout_positions, slice):
             blocks.append(LastBlock(last, context, self.readout_positions))
         else:
-            blocks.append(CutBlock(fast_block(last, context), self.readout_positions))
+            positions = held_on(context.device, self.readout_positions)
+            blocks.append(CutBlock(fast_block(last, context), positions))
         self.blocks = nn.ModuleList(blocks)
 
     def forward(self, prompt: Any) -> Tensor | FactoredLogits:
@@ -83,9 +85,9 @@ class LastBlock(nn.Module):
 
 
 class CutBlock(nn.Module):
-    """A block computed at all positions, and its output at an unevenly spaced list of them."""
+    """A block computed at all positions, and its output at some that are not evenly spaced."""
 
-    def __init__(self, block: nn.Module, positions: list[int]) -> None:
+    def __init__(self, block: nn.Module, positions: slice | Tensor) -> None:
         super().__init__()
         self.block, self.positions = block, positions
 

@@ -111,6 +111,7 @@ def decoder_of(model: nn.Module, length: int, *, cache: bool = True) -> Decoder:
     return Recompute(model, length) if decoder is None else decoder
 
 
+@torch.no_grad()
 def generate(
     model: nn.Module,
     beginnings: Tensor,
@@ -125,7 +126,8 @@ def generate(
     """Generate ids (B, n), n ≤ steps, that continue the beginnings (B, P).
 
     After its first `end`, a row is filled with `end`. `uniform` (B, steps) holds draws on [0, 1).
-    `length` is the model's number of positions, of which P + steps − 1 are used.
+    `length` is the model's number of positions, of which P + steps − 1 are used. The model must be
+    in evaluation mode.
     """
     decoder = decoder_of(model, length, cache=cache)
     new_ids, generated = beginnings, []

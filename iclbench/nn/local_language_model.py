@@ -114,13 +114,19 @@ class LocalLanguageModel:
     def complete(self, text: str, most_tokens: int) -> str:
         """The likeliest continuation, token by token, up to the end of its line.
 
-        Raises UsageError for a text that is too long for the model, and as `require` does.
+        Raises UsageError for a text and an answer that are together too long for the model, and as
+        `require` does.
         """
         model, tokenizer = self.loaded
         inputs = tokenizer(text, return_tensors="pt").to(self._device)
-        length, most = inputs["input_ids"].shape[1], model.config.max_position_embeddings
-        if length + most_tokens > most:
-            raise UsageError(f"{self._who}: a question of {length:,} tokens; it reads {most:,}")
+        length = inputs["input_ids"].shape[1]
+        # Recurrent models have no limit.
+        most = getattr(model.config, "max_position_embeddings", None)
+        if most is not None and length + most_tokens > most:
+            raise UsageError(
+                f"{self._who}: a question of {length:,} tokens and an answer of up to "
+                f"{most_tokens:,} exceed the {most:,} tokens that the model reads"
+            )
         ids = model.generate(
             **inputs,
             max_new_tokens=most_tokens,

@@ -41,14 +41,14 @@ def find_mixer(name: str, shared: SequenceConfig, args: Mapping[str, Any]) -> Na
     if name not in models:
         raise unknown("mixer", name, [n for n in models if _has_mixer(models[n][0])])
     if len(models[name]) > 1:
-        raise PluginError(f"mixer {name!r} is that of {' and '.join(models[name])}")
+        raise PluginError(f"several models provide the mixer {name!r}: {', '.join(models[name])}")
     architecture = host().load("model", models[name][0], object)()
     if not isinstance(architecture, SequenceArchitecture):
         raise UsageError(f"model {name!r} has no mixer: it is not a sequence architecture")
     common = {key: getattr(shared, key) for key in SequenceConfig.model_fields}
     for key in args:
         if key in common:
-            raise UsageError(f"mixer {name}: {key} is that of the whole model, set it there")
+            raise UsageError(f"mixer {name}: {key} is an argument of the whole model; set it there")
     return NamedMixer(
         architecture, parse_config(architecture.Config, {**common, **args}, f"mixer {name}")
     )

@@ -12,7 +12,7 @@ from ..api.prompts import Signature
 from .block import Embed, SequenceConfig, initialize, new_block, new_norm
 from .fast import FastSequenceModel
 from .generation import SequenceDecoder
-from .readout import new_readout
+from .readout import new_readout, read_positions
 
 
 class SequenceModel(nn.Module):
@@ -90,21 +90,3 @@ class SequenceModel(nn.Module):
 
 def _extends(mixer: Any) -> bool:
     return offers(mixer, ExtendsPositions) and bool(mixer.extends)
-
-
-def read_positions(signature: Signature) -> slice | list[int]:
-    """Return the positions whose states are read; one that is asked several times is read once."""
-    positions = signature.readout
-    return as_slice(positions[:1] if signature.reads_one_state else positions)
-
-
-def as_slice(positions: tuple[int, ...]) -> slice | list[int]:
-    """Return the positions as a slice if they are evenly spaced, else as a list.
-
-    Indexing a GPU tensor by a list would copy it to the GPU at every step.
-    """
-    first, last = positions[0], positions[-1]
-    step = positions[1] - first if len(positions) > 1 else 1
-    if step > 0 and positions == tuple(range(first, last + 1, step)):
-        return slice(first, last + 1, step)
-    return list(positions)

@@ -1,4 +1,4 @@
-"""Read-outs: the map from the states at the read-out positions to a prediction."""
+"""Read-outs: the positions whose states are read, and the map from these to a prediction."""
 
 from __future__ import annotations
 
@@ -8,6 +8,30 @@ import torch
 from torch import Tensor, nn
 
 from ..api.prompts import Signature
+
+
+def read_positions(signature: Signature) -> slice | list[int]:
+    """Return the positions whose states are read; one that is asked several times is read once."""
+    positions = signature.readout
+    return as_slice(positions[:1] if signature.reads_one_state else positions)
+
+
+def held_on(device: torch.device, positions: slice | list[int]) -> slice | Tensor:
+    """Return the positions as an index that lies on the device."""
+    return positions if isinstance(positions, slice) else torch.tensor(positions, device=device)
+
+
+def as_slice(positions: tuple[int, ...]) -> slice | list[int]:
+    """Return the positions as a slice if they are evenly spaced, else as a list.
+
+    Indexing a GPU tensor by a list copies the list to the GPU, and waits, at every call; training
+    forms index by `held_on`.
+    """
+    first, last = positions[0], positions[-1]
+    step = positions[1] - first if len(positions) > 1 else 1
+    if step > 0 and positions == tuple(range(first, last + 1, step)):
+        return slice(first, last + 1, step)
+    return list(positions)
 
 
 def new_readout(signature: Signature, width: int) -> nn.Module:

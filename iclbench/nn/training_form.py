@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..api.capabilities import TrainingContext, TrainsFaster, offers
 from ..api.errors import PluginError
@@ -46,13 +46,16 @@ def names_in(form: nn.Module, module: nn.Module) -> dict[str, str]:
     A buffer that the form lacks is left out.
     """
     # Matched by identity: a form shares the tensors but may name them otherwise.
-    names = {id(tensor): name for name, tensor in _tensors(form).items()}
+    names = {id(tensor): name for name, tensor in tensors_of(form).items()}
     return {
-        name: names[id(tensor)] for name, tensor in _tensors(module).items() if id(tensor) in names
+        name: names[id(tensor)]
+        for name, tensor in tensors_of(module).items()
+        if id(tensor) in names
     }
 
 
-def _tensors(module: nn.Module) -> dict[str, object]:
+def tensors_of(module: nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers of a module, each under its first name."""
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 

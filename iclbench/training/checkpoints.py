@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from ..api.config import Config, parse_config
 from ..api.errors import CheckpointError, RecordError
 from ..files import write_atomically
+from ..nn.training_form import tensors_of
 
 FORMAT = 6
 
@@ -77,11 +78,6 @@ def other_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     """Why a checkpoint of other code is refused: the packages and plugins that differ."""
     names = sorted(name for name in {**before, **now} if before.get(name) != now.get(name))
     return f"was made by other code of {', '.join(names)}"
-
-
-def tensors_of(module: nn.Module) -> dict[str, Tensor]:
-    """The parameters and buffers of a module, each under its first name."""
-    return dict([*module.named_parameters(), *module.named_buffers()])
 
 
 def weights_bytes(
@@ -175,23 +171,25 @@ def load_state(
     What the module's own state dict leaves out may be missing, and so may all but the first name of
     a tensor that has several.
     """
-    own = dict(
+    of_module = dict(
         itertools.chain(
             module.named_parameters(remove_duplicate=False),
             module.named_buffers(remove_duplicate=False),
         )
     )
-    unexpected = sorted(set(state) - set(own))
+    unexpected = sorted(set(state) - set(of_module))
     missing = sorted(tensors_of(module).keys() & module.state_dict().keys() - set(state))
     # Buffers that a module computes, such as a table of positions, may be of another length.
     computed = dict(module.named_buffers()).keys() - module.state_dict().keys()
-    state = {n: t for n, t in state.items() if n not in computed or t.shape == own[n].shape}
+    state = {n: t for n, t in state.items() if n not in computed or t.shape == of_module[n].shape}
     wrong = [
-        f"{name} is {tuple(state[name].shape)}, not {tuple(own[name].shape)}"
-        for name in sorted(set(state) & set(own))
-        if state[name].shape != own[name].shape
+        f"{name} is {tuple(state[name].shape)}, not {tuple(of_module[name].shape)}"
+        for name in sorted(set(state) & set(of_module))
+        if state[name].shape != of_module[name].shape
     ]
-    problems = [f"{name} is not in the model" for name in unexpected] + wrong + _untied(own, state)
+    problems = (
+        [f"{name} is not in the model" for name in unexpected] + wrong + _untied(of_module, state)
+    )
     if not partial:
         problems += [f"{name} is missing" for name in missing]
     if problems:
@@ -199,13 +197,15 @@ def load_state(
         raise RecordError(f"{source} does not fit the model: {'; '.join(problems[:3])}{more}")
     with torch.no_grad():
         for name, value in state.items():
-            own[name].copy_(value)
+            of_module[name].copy_(value)
 
 
-def _untied(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> list[str]:
+def _untied(of_module: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> list[str]:
     """The pairs of names of one tensor of a model that have different values in a state."""
     first: dict[int, str] = {}
-    pairs = [(first.setdefault(id(own[name]), name), name) for name in state if name in own]
+    pairs = [
+        (first.setdefault(id(of_module[name]), name), name) for name in state if name in of_module
+    ]
     return [
         f"{name} and {again} differ, but are one tensor in the model"
         for name, again in pairs

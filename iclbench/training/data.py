@@ -20,8 +20,8 @@ from .threads import Map, one_thread
 class Data:
     """Chunks of training batches, every field (R, chunk, batch, …), with a generator per replica.
 
-    A replica's data depend on its task, its seed and the recipe's stages alone: not on the other
-    replicas, nor on when they are drawn.
+    A replica's data depend on its task, its seed, the recipe's batch, chunk and stages, the dtype
+    and the type of device. They do not depend on the other replicas, nor on when they are drawn.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,10 +94,10 @@ class Training(TrainingState):
             self.data.map = map_at_once(len(members))
         self.choice = self._choose(engine)
         if device.type == "cuda":
-            free_memory()  # of the comparison, whose stream a graph can't share it with
+            free_memory()  # of the comparison: the graph's stream can't use its cached blocks
         self.program = self._wrapped(self.choice.program)
-        machine, together = environment(device), self.choice.how.group_size
-        self.platform = platform_of(machine, self.program.name, together)
+        group_size = self.choice.how.group_size
+        self.platform = platform_of(environment(device), self.program.name, group_size)
         self.take_step: TakeStep = self._step
         refused, wanted = refusal(self), engine in {"auto", "graph", "compiled"}
         if wanted and refused is None:
@@ -129,7 +129,8 @@ class Training(TrainingState):
                     raise self._interrupted(number, resumption)
                 if resumption and now - saved >= resumption.every_seconds:
                     resumption.save(self)
-                    saved = now
+                    # Not `now`: after a slow save, the next chunk would be due for one again.
+                    saved = time.perf_counter()
             if resumption:
                 resumption.save(self)
             if (number := signal_received()) is not None:
@@ -152,19 +153,19 @@ class Training(TrainingState):
     def advance(self) -> Tensor:
         """Draw one chunk of data and take its steps; returns the losses (steps, R)."""
         count = min(self.recipe.chunk, self.recipe.steps - self.step)
-        losses = []
+        step_losses = []
         with self.choice.how.torch_threads(), denormals_as_zero():
             chunk = self.data.next(self.step)
             for index in range(count):
-                losses.append(self.take_step(chunk, index, self.step))
+                step_losses.append(self.take_step(chunk, index, self.step))
                 self.step += 1
                 if self.adaptive is not None:
                     self.adaptive.advance(self.step, self.measure)
             del chunk  # so that its memory is free before the next is drawn
-            together = torch.stack(losses)
+            losses = torch.stack(step_losses)
         if self.step < self.recipe.steps:
             self.data.prepare(self.step)
-        return together
+        return losses
 
     def _step(self, chunk: Batch, index: int, step: int) -> Tensor:
         """Take a step operator by operator; `GraphStep` takes the same step as one CUDA graph."""
@@ -181,7 +182,7 @@ class Training(TrainingState):
         norms = gradients.norm(dim=1)
         self.alive &= (losses + norms).abs() < math.inf
         self.steps_alive += self.alive
-        # As torch's clip_grad_norm_, including its 1e-6, but for each replica alone.
+        # As torch's clip_grad_norm_ with its 1e-6, for each replica separately.
         if self.recipe.clip is not None:
             gradients = gradients / ((norms + 1e-6) / self.recipe.clip).clamp(min=1.0).unsqueeze(1)
         if self.mean_gradient is not None:
@@ -196,18 +197,17 @@ class Training(TrainingState):
         self.optimizer.update(Update(gradients, rates, self.alive, step, objective))
         return losses
 
-    def measure(self, batches: int) -> list[Tensor]:
-        """Return gradients (R, P) on that many fresh batches, at the current parameters.
+    def measure(self, batches: int) -> Iterator[Tensor]:
+        """Yield gradients (R, P) on that many fresh batches, at the current parameters.
 
-        What the forward passes change, such as buffers and the random states of dropout, is put
-        back.
+        Everything that forward passes change, such as buffers and the random states of dropout, is
+        put back after the last one.
         """
         drawn = self.data.draw(self.measuring, batches, self.step)
-        replicas = self.replicas
-        before = {n: v.clone() for n, v in replicas.state().items() if n != "flat"}
-        gradients = [self.program(batch_of(drawn, i))[1].clone() for i in range(batches)]
-        replicas.load_state(before | {"flat": replicas.flat})
-        return gradients
+        before = {name: values.clone() for name, values in self.replicas.state().items()}
+        for index in range(batches):
+            yield self.program(batch_of(drawn, index))[1].clone()
+        self.replicas.load_state(before)
 
     def trial(self, batches: int = 1) -> Batch:
         """Return the batch of a trial, from a chunk of `batches` drawn from separate streams."""
@@ -216,7 +216,7 @@ class Training(TrainingState):
 
     @property
     def note(self) -> str | None:
-        """Why a faster program or the engine asked for was not used, and where it went on."""
+        """Why a faster or the requested program is not used, and what a resumption changed."""
         failure = self.take_step.failure if isinstance(self.take_step, GraphStep) else None
         notes = [*self.notes, failure] if failure else self.notes
         return with_moves("; ".join(notes), self.moved)
@@ -228,12 +228,10 @@ class Training(TrainingState):
         return f"{self.program.name} graph" if by_graph else self.program.name
 
     def _choose(self, engine: EngineName) -> Choice:
-        recipe, on_cpu = self.recipe, self.device.type == "cpu"
-        # On a GPU three chunks are in memory beside a step: the graph's, the current and the next.
-        chunks = [1] if on_cpu else 3 * [recipe.chunk]
-        batch, *_kept = [self.trial(batches) for batches in chunks]
-        size = recipe.batch // recipe.accumulate
-        part = prompts_of(batch, 0, size)
+        recipe = self.recipe
+        batch, *_kept = self._trials()
+        part_size = recipe.batch // recipe.accumulate
+        part = prompts_of(batch, 0, part_size)
         if draws_random_numbers(self.replicas, prompts_of(part, 0, 8)):
             if isinstance(self.optimizer, BatchOptimizer):
                 name = recipe.optimizer
@@ -243,7 +241,7 @@ class Training(TrainingState):
         context = TrainingContext(
             device=self.device,
             dtype=self.dtype,
-            batch_size=size,
+            batch_size=part_size,
             autocast=torch.bfloat16 if recipe.autocast == "bfloat16" else None,
             factored_logits=self.task.signature.target == "token",
         )
@@ -251,10 +249,23 @@ class Training(TrainingState):
         chooser = Chooser(self.replicas, self.loss, part, context, cheap_update)
         choice = chooser.choose(engine)
         self.notes += choice.reasons
-        size = choice.how.group_size
-        if not on_cpu and 1 < size < self.replicas.count:
-            self.notes.append(f"{size} replicas fit in memory at once")
+        group_size = choice.how.group_size
+        if self.device.type != "cpu" and 1 < group_size < self.replicas.count:
+            self.notes.append(f"{group_size} replicas fit in memory at once")
         return choice
+
+    def _trials(self) -> list[Batch]:
+        """A batch to try programs on, and on a GPU further chunks, as many as training holds."""
+        if self.device.type == "cpu":
+            return [self.trial()]
+        chunk = self.recipe.chunk
+        try:
+            # The graph's, the current or the next one, and about as much while one is drawn.
+            return [self.trial(chunk) for _ in range(3)]
+        except torch.OutOfMemoryError:
+            self.data.ahead = False
+        free_memory()
+        return [self.trial(chunk) for _ in range(2)]
 
     def _wrapped(self, program: GradientProgram) -> GradientProgram:
         if self.recipe.accumulate > 1:

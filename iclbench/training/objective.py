@@ -25,10 +25,6 @@ class Objective:
     def __init__(self, replicas: Replicas, batch: Batch, loss: Loss, slices: int = 1) -> None:
         self.replicas, self.batch, self.loss, self.slices = replicas, batch, loss, slices
 
-    def batch_of(self, replica: int) -> Batch:
-        """Return one replica's batch, each field (B, …)."""
-        return replicas_of(self.batch, replica)
-
     def prediction(self, replica: int, row: Tensor, prompt: Any) -> Tensor:
         """Return the prediction (B, P, W); raises UsageError if the model trains on several."""
         prediction = self.replicas.predict(replica, row, prompt)

@@ -10,7 +10,7 @@ from ..api.record import Environment
 #: A platform's values by name, as JSON has them.
 Platform = dict[str, str | int | None]
 
-#: How the note ends of a training that did not stay on one platform: with what was not the same.
+#: How the note of a training on several platforms ends, followed by what differed.
 MOVED = "not all on one platform"
 _BETWEEN = f"{MOVED}: other "
 #: The most characters of a training's note.
@@ -18,7 +18,7 @@ MOST_NOTE = 500
 
 
 def platform_of(machine: Environment, program: str, replicas: int) -> Platform:
-    """The platform of a training by a program that computes the gradients of so many at once."""
+    """The platform of a training whose program computes the gradients of `replicas` at once."""
     versions = {name: machine.versions.get(name) for name in ("python", "torch", "numpy")}
     return {
         "device": machine.device,
@@ -31,20 +31,20 @@ def platform_of(machine: Environment, program: str, replicas: int) -> Platform:
 
 
 def differing_names(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """The names of what two platforms have and in which they differ."""
+    """The names of the values that both platforms have and that differ."""
     return [name for name in now if name in before and before[name] != now[name]]
 
 
 def moved_names(note: str | None) -> list[str]:
-    """What was not the same during a training, according to its note."""
+    """What differed between the platforms of a training, according to its note."""
     names = (note or "").partition(_BETWEEN)[2]
     return names.split(", ") if names else []
 
 
 def with_moves(note: str | None, names: Sequence[str]) -> str | None:
-    """A training's note with the names of what was not the same added to those that it has.
+    """A training's note, with these names added to those of what differed between platforms.
 
-    It has as many characters as a record holds; its last part, on the names, stays whole.
+    The result is at most as long as a record allows; the names stay whole.
     """
     before = (note or "").partition(_BETWEEN)[0].removesuffix("; ")
     names = list(dict.fromkeys([*moved_names(note), *names]))

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from .loop import Training
 
 
+#: More steps than a trial takes.
+ENDLESS = 10**9
+
+
 def warm_up(device: torch.device) -> int:
     """The number of chunks that are not timed.
 
@@ -26,8 +30,8 @@ def measure_rate(trial: Training, seconds: float) -> float:
     """Return the steps per second of core time (on a GPU, device time) of one replica.
 
     Times chunks for about `seconds`, without what the adaptive schedule measures between them.
-    The trial is used up: it is a training of its own, so that the one which follows starts from
-    untouched parameters and random streams.
+    It uses up the trial: the training that follows is another object, with untouched parameters
+    and random streams.
     """
     trial.adaptive = None
     clock = Clock(trial.device)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ..api.errors import UsageError
+from ..api.errors import LISTED, UsageError
 
 
 class Replicas:
@@ -30,7 +30,7 @@ class Replicas:
         """Stack the modules' state.
 
         Parameters that `freeze` matches, or that require no gradient, are frozen. Raises UsageError
-        for a pattern that matches no parameter.
+        for a pattern that matches no parameter, and where nothing is left to train.
         """
         named = [dict(module.named_parameters()) for module in modules]
         frozen = matching(list(named[0]), freeze)
@@ -147,8 +147,8 @@ def matching(names: list[str], patterns: tuple[str, ...]) -> set[str]:
     for pattern in patterns:
         by_pattern = {name for name in names if fnmatchcase(name, pattern)}
         if not by_pattern:
-            raise UsageError(
-                f"--freeze {pattern!r} matches no parameter; known: {', '.join(names)}"
-            )
+            more = f", … ({len(names)} in all)" if len(names) > LISTED else ""
+            known = ", ".join(names[:LISTED]) + more
+            raise UsageError(f"--freeze {pattern!r} matches no parameter; known: {known}")
         matched |= by_pattern
     return matched

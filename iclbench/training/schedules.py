@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 
 import torch
@@ -12,8 +12,8 @@ from torch import Tensor
 from ..api.errors import UsageError
 from ..api.recipe import Recipe, Stage
 
-#: Returns gradients (R, P) on that many fresh minibatches at the current parameters.
-Measure = Callable[[int], list[Tensor]]
+#: Gives gradients (R, P) on that many fresh minibatches at the current parameters.
+Measure = Callable[[int], Iterable[Tensor]]
 
 
 def learning_rate_factor(recipe: Recipe, step: int) -> float:
@@ -110,9 +110,9 @@ class AdaptiveRate:
         """Measure and adapt, if that is due after `step` completed steps."""
         recipe = self.recipe
         if step % recipe.measure_every == 0:
-            gradients = measure(recipe.measure_batches)
-            pairs = zip(gradients[1:], gradients[:-1], strict=True)
-            cosines = torch.stack([torch.cosine_similarity(a, b, dim=1) for a, b in pairs])
+            # Pair after pair: all gradients at once might not fit into memory.
+            pairs = pairwise(measure(recipe.measure_batches))
+            cosines = torch.stack([torch.cosine_similarity(b, a, dim=1) for a, b in pairs])
             memory = recipe.cosine_memory
             # A diverged replica's cosine is NaN, which would stay in the running mean.
             latest = cosines.mean(dim=0).double().nan_to_num()

@@ -76,7 +76,7 @@ class TrainingState:
         self.clock = Clock(device)
         self.validation: Validation | None = None
         self.platform: Platform = {}
-        self.moved: list[str] = []  # in what the platforms differed, of one that went on elsewhere
+        self.moved: list[str] = []  # what differed between the platforms that it ran on
 
     @property
     def diverged_at(self) -> list[int | None]:
@@ -118,8 +118,12 @@ class TrainingState:
         self.alive.copy_(tensors["alive"])
         self.steps_alive.copy_(tensors["steps_alive"])
         prefix = "optimizer/"
-        own = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
-        self.optimizer.load(own, values["optimizer"])
+        optimizer_tensors = {
+            name.removeprefix(prefix): tensor
+            for name, tensor in tensors.items()
+            if name.startswith(prefix)
+        }
+        self.optimizer.load(optimizer_tensors, values["optimizer"])
         self.data.restore([tensors[f"generator/{r}"] for r in range(len(self.members))])
         if self.mean_gradient is not None:
             self.mean_gradient.copy_(tensors["schedule/mean_gradient"])

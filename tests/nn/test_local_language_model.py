@@ -70,5 +70,5 @@ def test_the_default_model_continues_a_line(capsys):
     model = LocalLanguageModel(None, "a test")
     assert model.complete("one, two, three, four,", 4).strip().startswith("five")
     assert capsys.readouterr().err.count("\n") == 1
-    with pytest.raises(UsageError, match="it reads"):
+    with pytest.raises(UsageError, match="tokens that the model reads"):
         model.complete("one " * 9000, 4)

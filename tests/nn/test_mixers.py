@@ -49,8 +49,8 @@ def test_mixers_of_any_plugin_are_found(provide, cli):
     [
         ("atention", {}, "unknown mixer 'atention'; did you mean 'attention'"),
         ("zero", {}, "model 'zero' has no mixer"),
-        ("attention", {"head": 2}, "mixer attention: unknown field 'head'; did you mean heads"),
-        ("attention", {"layers": 2}, "mixer attention: layers is that of the whole model"),
+        ("attention", {"head": 2}, "mixer attention: unknown field 'head'; did you mean 'heads'?"),
+        ("attention", {"layers": 2}, "mixer attention: layers is an argument of the whole model"),
     ],
 )
 def test_unknown_names_are_refused(name, args, reason):
@@ -63,7 +63,7 @@ def test_a_name_of_two_mixers_is_refused(monkeypatch):
     monkeypatch.setattr(
         type(host()), "entries", lambda self, kind: iter([(None, entry) for entry in twins])
     )
-    with pytest.raises(PluginError, match="mixer 'twin' is that of a and b"):
+    with pytest.raises(PluginError, match="several models provide the mixer 'twin': a, b"):
         find_mixer("twin", SHARED, {})
 
 

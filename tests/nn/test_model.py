@@ -19,7 +19,7 @@ from iclbench import (
 )
 from iclbench.api.random import torch_generator
 from iclbench.nn.logits import FactoredLogits, token_loss
-from iclbench.nn.model import as_slice
+from iclbench.nn.readout import as_slice
 from iclbench_baseconv.architecture import BaseConv
 from iclbench_transformer.architecture import Transformer
 

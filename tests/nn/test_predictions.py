@@ -9,6 +9,7 @@ from torch import nn
 
 from iclbench import Batch, Sequence, SeveralPredictions, UsageError
 from iclbench.nn.predictions import averaged
+from iclbench.training.gradients.program import replicas_of
 from iclbench.training.objective import Objective
 from iclbench.training.replicas import Replicas
 
@@ -49,4 +50,4 @@ def test_optimizers_by_the_loss_take_several_and_by_predictions_refuse_them():
     torch.testing.assert_close(loss, expected.detach())
     torch.testing.assert_close(gradient, torch.autograd.grad(expected, scale)[0].reshape(1))
     with pytest.raises(UsageError, match="needs one prediction per prompt; the model has several"):
-        objective.prediction(0, replicas.flat[0], objective.batch_of(0).prompt)
+        objective.prediction(0, replicas.flat[0], replicas_of(objective.batch, 0).prompt)

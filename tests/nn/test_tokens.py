@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from iclbench import UNASKED, Batch, FactoredLogits, Signature, Text, load_task
-from iclbench.nn.model import read_positions
-from iclbench.nn.readout import StateDecoder, new_readout, sinusoids
+from iclbench.nn.readout import StateDecoder, new_readout, read_positions, sinusoids
 from iclbench.nn.tokens import rightness
 from iclbench_transformer.architecture import Transformer, TransformerConfig
 

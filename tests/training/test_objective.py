@@ -6,6 +6,7 @@ import pytest
 import torch
 from toys import Small, loss, single, stacked
 
+from iclbench.training.gradients.program import replicas_of
 from iclbench.training.objective import Objective
 
 
@@ -15,7 +16,7 @@ def test_slices_give_the_loss_and_gradient_of_the_batch(slices):
     objective = Objective(replicas, batch, loss, slices)
     row = replicas.flat[2]
     torch.testing.assert_close(objective.gradient(2, row), single(replicas, 2, batch))
-    expected = objective.mean_loss(2, row, objective.batch_of(2))
+    expected = objective.mean_loss(2, row, replicas_of(objective.batch, 2))
     torch.testing.assert_close(objective.gradient(2, row)[0], expected)
 
 

@@ -68,7 +68,7 @@ def test_running_cosine_compares_consecutive_fresh_gradients():
     measure = trainer.measure
 
     def spy(batches):
-        measured.append(measure(batches))
+        measured.append(list(measure(batches)))
         return measured[-1]
 
     trainer.measure = spy

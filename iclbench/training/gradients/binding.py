@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from ...api.capabilities import TrainingContext
 from ...api.errors import PluginError
-from ...nn.training_form import training_form
-from ..checkpoints import tensors_of
+from ...nn.training_form import tensors_of, training_form
 from ..replicas import Replicas
 
 

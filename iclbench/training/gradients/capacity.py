@@ -77,10 +77,10 @@ def elements_per_operator(program: GradientProgram, batch: Batch) -> float:
 
 
 def prompts_at_once(replicas: Replicas, loss: Loss, batch: Batch) -> int:
-    """Return how many prompts the paper's module may take in a comparison, one at least.
+    """Return how many prompts the paper's module may take at once in a comparison, at least one.
 
-    By `COMPARED_ELEMENTS` and what a forward pass of the first replica writes on two prompts. Of
-    50,000 words in texts of 256, four prompts' logits are as many.
+    Estimated from the elements that a forward pass of the first replica writes for two prompts.
+    With 50,000 words and texts of 256 ids, four prompts reach `COMPARED_ELEMENTS`.
     """
     trial, few = replicas.first(), prompts_of(batch, 0, 2)
     prompt, target, _ = replicas_of(few, 0)

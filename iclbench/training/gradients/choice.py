@@ -138,7 +138,7 @@ class Chooser:
                     reasons.append(f"replicas are trained one after another: {RANDOM}")
             else:
                 yield from self._compiled() if engine == "compiled" else ()
-                yield from self._grouped(engine) if engine != "threaded" else ()
+                yield from self._grouped(engine, reasons) if engine != "threaded" else ()
                 yield from self._threaded()
         yield Candidate("plain", partial(Plain, loss=self.loss))
 
@@ -153,14 +153,17 @@ class Chooser:
         make: MakeProgram = lambda replicas: compiled().on(replicas)  # noqa: E731
         yield Candidate("compiled", make, size, in_float64=False)
 
-    def _grouped(self, engine: EngineName) -> Iterator[Candidate]:
+    def _grouped(self, engine: EngineName, reasons: list[str]) -> Iterator[Candidate]:
         """Several replicas as one program, unless operators are so large that it does not pay."""
+        size = 1
         forced = engine == "vmapped"
         kinds: tuple[Kind, ...] = (Vmapped,) if forced else (Leading, Vmapped)
         for kind in kinds:
             size = self._group_size(kind, forced=forced)
             if size > 1 or forced:
                 yield self._in_groups(kind, size)
+        if size == 1 < self.replicas.count and not self._on_cpu:
+            reasons.append("one replica fits in memory at once")
 
     def _in_groups(self, kind: Kind, size: int) -> Candidate:
         make, in_groups = self._maker(kind, size), partial(self._in_groups, kind)
@@ -192,9 +195,9 @@ class Chooser:
             return fitting_group_size(
                 count, lambda size: self._maker(kind, size)(self.replicas.copy()), self.batch
             )
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:  # it fails otherwise, of which its comparison will tell
+        except torch.OutOfMemoryError:  # the programs of one replica may need less
+            return 1
+        except Exception:  # any other failure is reported by the comparison
             return count
 
     def _maker(self, kind: Kind, size: int) -> MakeProgram:
@@ -213,7 +216,7 @@ class Chooser:
         """What an operator of one replica's step writes on average."""
         try:
             return elements_per_operator(self._one_replica(), self.batch)
-        except Exception:  # its form for training fails, of which its comparison will tell
+        except Exception:  # the form fails; its comparison reports that
             return elements_per_operator(Plain(self.replicas.first(), self.loss), self.batch)
 
     @cached_property

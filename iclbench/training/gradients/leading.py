@@ -26,7 +26,8 @@ class Leading(Grouped):
         self, replicas: Replicas, loss: Loss, context: TrainingContext, group_size: int
     ) -> None:
         super().__init__(replicas, loss, group_size)
-        context = replace(context, replicas="leading")
+        # The loss takes predictions of all replicas at once, which must be tensors.
+        context = replace(context, replicas="leading", factored_logits=False)
         self.modules = [Bound(replicas, rows, context) for rows in self.groups]
 
     def losses(self, rows: slice, batch: Batch) -> tuple[Tensor, list[Tensor]]:

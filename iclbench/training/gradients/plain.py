@@ -9,7 +9,7 @@ from torch.func import functional_call
 from ...api.prompts import Batch
 from ..random_streams import random_stream
 from ..replicas import Replicas
-from .program import Loss, replicas_of
+from .program import Loss, no_autocast, replicas_of
 
 
 class Plain:
@@ -34,7 +34,8 @@ class Plain:
             with random_stream(self.replicas, r):
                 prediction = functional_call(self.replicas.template, tensors, (prompt,))
                 loss = self.loss(prediction, target).mean()
-                loss.backward()  # type: ignore[no-untyped-call]
+                with no_autocast(loss):
+                    loss.backward()  # type: ignore[no-untyped-call]
             self.replicas.keep(r, tensors)  # after the backward pass, which needs what it replaces
             losses.append(loss.detach())
             # A parameter that the loss ignores has no gradient.

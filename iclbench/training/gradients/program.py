@@ -18,7 +18,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 class GradientProgram(Protocol):
     """Computes the gradients of all replicas on one batch; it keeps no state of the training.
 
-    A program is made for one `Replicas`, whose parameters it reads anew at every call. The batch
+    A program is made for one `Replicas`, whose parameters it reads again at every call. The batch
     has fields (R, B, …). The results, losses (R,) and gradients (R, P), are valid until the next
     call: copy them to keep them or to add to them.
     """
@@ -45,11 +45,20 @@ def prompts_of(batch: Batch, start: int, stop: int) -> Batch:
     return Batch(prompt, batch.target[:, start:stop])
 
 
+def no_autocast(loss: Tensor) -> torch.autocast:
+    """The context of a backward pass: each operator in the dtype of its forward pass.
+
+    Autocast would lower those too that the model keeps out of it.
+    """
+    return torch.autocast(loss.device.type, enabled=False)
+
+
 def gradients_of(losses: Tensor, leaves: list[Tensor]) -> Tensor:
     """Return the gradient (r, P) of r losses in their leaves, 0 where a loss ignores a leaf."""
     # Each loss depends on its own rows alone, so one backward pass through the sum is enough.
     total = losses.sum() if losses.ndim else losses
-    grads = torch.autograd.grad(total, leaves, materialize_grads=True)
+    with no_autocast(total):
+        grads = torch.autograd.grad(total, leaves, materialize_grads=True)
     rows = [grad.reshape(losses.numel(), -1) for grad in grads]
     # A single gradient may be an expanded view, which can't be added to in place.
     return rows[0].contiguous() if len(rows) == 1 else torch.cat(rows, dim=1)

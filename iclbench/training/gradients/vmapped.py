@@ -88,5 +88,7 @@ class LinearAsProduct(TorchFunctionMode):
         if func is nn.functional.linear and not kwargs:
             x, weight, *bias = args
             product = x @ weight.mT
-            return product if not bias or bias[0] is None else product + bias[0]
+            # Autocast's product is in its dtype, as the result of linear is: the bias must not
+            # make it wider.
+            return product if not bias or bias[0] is None else product + bias[0].to(product)
         return func(*args, **(kwargs or {}))

@@ -32,7 +32,7 @@ OWN: dict[str, type[Stacked] | type[GaussNewton] | type[LBFGS]] = {
 
 
 def make_optimizer(replicas: Replicas, name: str, arguments: dict[str, Any]) -> Optimizer:
-    """Make the optimizer of that name; raises UsageError for a name or arguments of none."""
+    """Make the optimizer of that name; raises UsageError for an unknown name or argument."""
     if name.lower() in OWN:
         return OWN[name.lower()](replicas, arguments)
     return TorchOptimizer(replicas, name, _torch_class(name), arguments)
@@ -40,25 +40,26 @@ def make_optimizer(replicas: Replicas, name: str, arguments: dict[str, Any]) -> 
 
 def evaluates_the_loss(recipe: Recipe) -> bool:
     """Whether the optimizer evaluates the loss itself, any number of times per step."""
-    own = OWN.get(recipe.optimizer.lower())
-    return own is not None and issubclass(own, BatchOptimizer)
+    cls = OWN.get(recipe.optimizer.lower())
+    return cls is not None and issubclass(cls, BatchOptimizer)
 
 
 def with_whole_optimizer(recipe: Recipe) -> Recipe:
     """Return the recipe with its optimizer's own name, and every argument of the harness's own.
 
-    Raises UsageError for a name, arguments or recipe that no optimizer takes.
+    Raises UsageError for an unknown optimizer, for arguments that it refuses, and for a recipe that
+    it can't use.
     """
     name, arguments = recipe.optimizer, recipe.optimizer_args
-    own = OWN.get(name.lower())
+    harness_class = OWN.get(name.lower())
     if evaluates_the_loss(recipe):
         _check_whole_batches(recipe)
-    if own is GaussNewton and recipe.batch < 2:
+    if harness_class is GaussNewton and recipe.batch < 2:
         raise UsageError(f"optimizer {name} divides its batch: it needs two prompts or more")
     if "lr" in arguments:
         raise UsageError(f"optimizer {name}: lr is the recipe's learning_rate")
-    if own is not None:
-        parsed = parse_config(own.Arguments, arguments, f"optimizer {name}")
+    if harness_class is not None:
+        parsed = parse_config(harness_class.Arguments, arguments, f"optimizer {name}")
         changes = {"optimizer": name.lower(), "optimizer_args": parsed.model_dump(mode="json")}
         return recipe.model_copy(update=changes)
     cls = _torch_class(name)
@@ -77,7 +78,9 @@ def _check_whole_batches(recipe: Recipe) -> None:
     """Raise UsageError for what an optimizer that evaluates the loss itself would ignore."""
     name = recipe.optimizer
     if recipe.clip or recipe.gradient_memory:
-        raise UsageError(f"optimizer {name} computes its own gradient: leave out clip and memory")
+        raise UsageError(
+            f"optimizer {name} computes its own gradient: leave out clip and gradient_memory"
+        )
     if recipe.accumulate > 1:
         raise UsageError(f"optimizer {name} takes whole batches: accumulate=1")
     if recipe.autocast != "none":

@@ -13,6 +13,7 @@ from ...api.config import Config, parse_config
 from ...api.errors import UsageError
 from ...api.prompts import Batch, map_tensors
 from ...devices import machine_memory
+from ..gradients.program import replicas_of
 from ..objective import Objective
 from ..replicas import Replicas
 from .base import BatchOptimizer
@@ -68,7 +69,7 @@ class GaussNewton(BatchOptimizer):
     def step(self, replica: int, rate: float, objective: Objective) -> None:
         """See `BatchOptimizer.step`."""
         row = self.replicas.flat[replica]
-        fitting, judging = divided(objective.batch_of(replica), self.arguments.holdout)
+        fitting, judging = divided(replicas_of(objective.batch, replica), self.arguments.holdout)
 
         def held_out(row: Tensor) -> float:
             with torch.no_grad():

@@ -136,6 +136,17 @@ def test_groups_that_do_not_fit_on_a_device_are_made_smaller(monkeypatch):
     assert (decision.program.name, decision.how.group_size) == ("vmapped", 2)
 
 
+def test_replicas_are_trained_one_by_one_where_no_group_fits(monkeypatch):
+    def refused(count, make, batch):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Chooser, "_on_cpu", False)
+    monkeypatch.setattr(choice, "fitting_group_size", refused)
+    decision = choose(Small)
+    assert (decision.program.name, decision.how.group_size) == ("threaded", 1)
+    assert decision.reasons == ["one replica fits in memory at once"]
+
+
 @pytest.mark.parametrize(("fits", "name", "size"), [(3, "vmapped", 3), (1, "threaded", 1)])
 def test_groups_that_do_not_fit_beside_what_they_are_compared_with_are_halved(fits, name, size):
     class Hungry(Small):

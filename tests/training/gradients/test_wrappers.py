@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from toys import Small, Static, loss, stacked
+from torch import nn
+from toys import Small, Static, context, loss, stacked
 from trainings import finished, training
 
 from iclbench.training.gradients.plain import Plain
+from iclbench.training.gradients.vmapped import LinearAsProduct, Vmapped
 from iclbench.training.gradients.wrappers import Accumulated, Autocast
 
 
@@ -38,6 +40,32 @@ def test_autocast_is_on_while_the_program_runs():
     assert program.name == "watching"
     assert seen == [torch.bfloat16]
     assert not torch.is_autocast_enabled("cpu")
+
+
+class FullPrecision(Small):
+    """Stays out of autocast."""
+
+    def forward(self, prompt):
+        with torch.autocast("cpu", enabled=False):
+            return super().forward(prompt)
+
+
+@pytest.mark.parametrize("kind", ["plain", "vmapped"])
+def test_what_a_model_keeps_out_of_autocast_goes_backward_in_full_precision(kind):
+    _, replicas, batch = stacked(FullPrecision)
+    program = Plain(replicas, loss)
+    if kind == "vmapped":
+        program = Vmapped(replicas, loss, context(), 3)
+    expected = [result.clone() for result in program(batch)]
+    under_autocast = Autocast(program, torch.device("cpu"), torch.bfloat16)
+    torch.testing.assert_close([*under_autocast(batch)], expected, rtol=1e-6, atol=1e-7)
+
+
+def test_a_bias_does_not_undo_autocast_in_a_vmapped_program():
+    weight, bias, x = torch.randn(3, 4), torch.randn(3), torch.randn(5, 4)
+    with torch.autocast("cpu", torch.bfloat16), LinearAsProduct():
+        result = nn.functional.linear(x, weight, bias)
+    assert result.dtype == torch.bfloat16
 
 
 def test_training_under_autocast_is_near_and_keeps_the_dtype_of_parameters():

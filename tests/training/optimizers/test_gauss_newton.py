@@ -8,6 +8,7 @@ from torch import nn
 
 from iclbench import Recipe, UsageError
 from iclbench.api.prompts import Batch, Sequence
+from iclbench.training.gradients.program import replicas_of
 from iclbench.training.objective import Objective
 from iclbench.training.optimizers import gauss_newton
 from iclbench.training.optimizers.base import Update
@@ -79,7 +80,7 @@ def test_the_matrix_and_the_gradient_are_those_of_the_formula(loss):
 
     replicas, batch = problem(layers, target, n=40)
     objective = Objective(replicas, batch, loss)
-    fitting, _ = divided(objective.batch_of(1), 0.25)
+    fitting, _ = divided(replicas_of(objective.batch, 1), 0.25)
     matrix, slope = curvature(objective, 1, replicas.flat[1], fitting)
     tokens, answers = batch.prompt.tokens[1, :30], batch.target[1, :30]
     row = replicas.flat[1].detach().requires_grad_()
