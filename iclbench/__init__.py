@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from .api.classification import ClassificationConfig, ClassificationTask
     from .api.config import Config, added_later
-    from .api.digits import ErrorKind
+    from .api.digits import ErrorKind, Statistic
     from .api.draws import Draws, EvaluationRandom, Random, TrainingRandom
     from .api.errors import IclbenchError, PluginError, RecordError, RunError, UsageError, unknown
     from .api.evaluation import EvaluationContext, predict
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .api.recipe import Recipe, Stage, smoke_recipe
     from .api.record import GraderReport, GradingCost, Record
     from .api.rightness import likeliest, rightness
-    from .api.scoring import Axis, Distance, Primary, Statistic
+    from .api.scoring import Axis, Distance, Primary
     from .api.shift import Shift
     from .api.spec import RunSpec, digest_of
     from .api.statistics import finite
@@ -95,8 +95,9 @@ if TYPE_CHECKING:
     from .nn.local_language_model import LocalLanguageModel
     from .nn.logits import FactoredLogits, token_loss
     from .nn.mixers import NamedMixer, find_mixer
-    from .nn.model import SequenceModel, read_positions
+    from .nn.model import SequenceModel
     from .nn.predictions import SeveralPredictions
+    from .nn.readout import read_positions
     from .nn.tokens import TokenTask
     from .nn.training_form import training_form
     from .plugins import host
@@ -132,8 +133,8 @@ _HOME = {
     "Text map_tensors to_device with_lead",
     "api.random": "philox torch_generator", "api.recipe": "Recipe Stage smoke_recipe",
     "api.rightness": "likeliest rightness", "training.interruption": "interruptible",
-    "api.record": "GraderReport GradingCost Record", "api.digits": "ErrorKind",
-    "api.floor": "FloorKind", "api.scoring": "Axis Distance Primary Statistic",
+    "api.record": "GraderReport GradingCost Record", "api.digits": "ErrorKind Statistic",
+    "api.floor": "FloorKind", "api.scoring": "Axis Distance Primary",
     "api.shift": "Shift", "api.spec": "RunSpec digest_of", "api.statistics": "finite",
     "api.suite": "Suite", "api.task": "Task TaskConfig training_batch", "api.tracker": "Tracker",
     "console": "report", "devices": "find_device", "display.run": "run",
@@ -148,7 +149,8 @@ _HOME = {
     "nn.block": "SequenceConfig initialize", "nn.generation": "Sampling generate",
     "kit.cases": "check_plugin", "nn.local_language_model": "LocalLanguageModel",
     "nn.logits": "FactoredLogits token_loss", "nn.mixers": "NamedMixer find_mixer",
-    "nn.model": "SequenceModel read_positions", "nn.predictions": "SeveralPredictions",
+    "nn.model": "SequenceModel", "nn.predictions": "SeveralPredictions",
+    "nn.readout": "read_positions",
     "nn.tokens": "TokenTask", "nn.training_form": "training_form", "plugins": "host",
     "precision": "full_precision", "runs.load": "load_task", "runs.store": "RecordStore",
     "runs.recorded_model": "load_model",

@@ -101,8 +101,8 @@ class AskedModule(nn.Module):
         new = [question for question in dict.fromkeys(questions) if question not in self.answers]
         if new and self._recorded:
             raise RecordError(
-                "its answers hold none to a question of its prompts; many decimals may be rounded "
-                "otherwise on another machine"
+                "the record has no answer to one of its questions; decimals in a question may be "
+                "rounded differently on another machine"
             )
         given = list(self._asked.ask(new, self._config, device)) if new else []
         if len(given) != len(new):

@@ -64,8 +64,9 @@ def _explain(detail: Any, config: type[BaseModel]) -> str:
         *path, last = map(str, detail["loc"])
         known = list(dict.fromkeys(n for m in _models_at(config, path) for n in m.model_fields))
         near = difflib.get_close_matches(last, known, n=2, cutoff=0.6)
-        hint = "did you mean " + " or ".join(near) if near else "known: " + ", ".join(known)
-        hint = hint if known else "there are none"
+        hint = f"known: {', '.join(known)}" if known else "there are none"
+        if near:
+            hint = "did you mean " + " or ".join(map(repr, near)) + "?"
         return f"unknown field {field!r}; {hint}"
     message = detail["msg"].removeprefix("Value error, ")
     if not field:

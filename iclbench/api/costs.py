@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field, model_validator
 
 from .config import Config
+from .digits import Statistic
 from .names import Label
 
 
@@ -55,7 +54,7 @@ class ValidationCurve(Config):
     """
 
     metric: str
-    statistic: Literal["mean digits", "mean"]
+    statistic: Statistic
     seed: int = Field(description="seed of the prompts, derived by name from the evaluation's")
     prompts: int = Field(description="number of prompts of each case")
     steps: list[int]

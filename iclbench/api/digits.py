@@ -8,6 +8,8 @@ import numpy as np
 
 #: What a metric that is an error measures: the square of a distance, or the distance.
 ErrorKind = Literal["squared", "absolute"]
+#: The statistic that ranks rows: of the digits of every prompt, or of the metric itself.
+Statistic = Literal["mean digits", "mean"]
 #: What is known of a metric's values: they are errors, or fractions from 0 to 1.
 MetricKind = Literal["squared", "absolute", "fraction"]
 

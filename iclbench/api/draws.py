@@ -49,7 +49,8 @@ class Random(Protocol):
     def where(self, rows: Tensor, case: int) -> Random:
         """Random numbers for the rows that are True in `rows` (rows,), named by `case`.
 
-        They are no whole batches: integers for each batch raise ValueError there in training.
+        The chosen rows are not whole batches, so integers(each="batch") raises ValueError in
+        training.
         """
         ...
 
@@ -93,7 +94,7 @@ class TrainingRandom:
         if each == "row":
             return self._draw(fill, self._counts, shape, torch.int64)
         if self._size is None:
-            raise ValueError("rows that were chosen by `where` are no whole batches")
+            raise ValueError("integers(each='batch') needs whole batches, not rows of where()")
         batches = [count // self._size for count in self._counts]
         return self._draw(fill, batches, shape, torch.int64).repeat_interleave(self._size, dim=0)
 
@@ -191,7 +192,7 @@ class EvaluationRandom:
     def _record(self, name: str, numbers: np.ndarray) -> Tensor:
         key = self._key(name)
         if key in self.recorded:
-            raise ValueError(f"draw() draws {key!r} twice; both would be the same numbers")
+            raise ValueError(f"draw() draws {key!r} twice; give each quantity a name of its own")
         self.recorded[key] = numbers
         drawn = torch.from_numpy(numbers)
         return drawn if self._rows is None else drawn[self._rows]
@@ -223,6 +224,6 @@ class DrawsDigest:
         """The digest of all rows that were added."""
         lines = [self._title]
         for name in sorted(self._hashes):
-            own = self._hashes[name].hexdigest()
-            lines.append(f"{name} {self._forms[name]} {self._rows[name]} {own}")
+            content = self._hashes[name].hexdigest()
+            lines.append(f"{name} {self._forms[name]} {self._rows[name]} {content}")
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()

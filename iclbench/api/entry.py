@@ -6,9 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .names import is_plain_name
+from .names import is_entry_name, is_plain_name
 
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 #: The longest name, in characters: names of files hold it.
 _LONGEST_NAME = 80
 _TARGET = re.compile(r"[\w.]+:[\w.]+")
@@ -30,9 +29,9 @@ class Entry:
 
     def problem(self) -> str | None:
         """Why this entry is invalid, or None."""
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+        if not isinstance(self.name, str) or not is_entry_name(self.name):
             return f"{self.name!r} is not a name: use lower-case words joined by hyphens"
-        if not isinstance(self.mixer, str) or (self.mixer and not _NAME.fullmatch(self.mixer)):
+        if not isinstance(self.mixer, str) or (self.mixer and not is_entry_name(self.mixer)):
             return f"{self.name}: mixer {self.mixer!r} is not lower-case words joined by hyphens"
         if len(self.name) > _LONGEST_NAME or not is_plain_name(self.name):
             shown = repr(self.name[:20]) + "…" * (len(self.name) > 20)

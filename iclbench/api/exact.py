@@ -32,8 +32,8 @@ def evaluate_exactly(function: Callable[..., arb_mat], *fields: Tensor) -> Tenso
     """`function` of the matrices of each prompt, every entry rounded once: (B, m, n), float64.
 
     Each field is (B, rows, columns). `function` gets one `flint.arb_mat` per field and may add,
-    multiply, divide, transpose and solve. The result is NaN for a prompt where it divides by zero,
-    or may do so at the highest precision. Raises ValueError where that is so of all prompts.
+    multiply, divide, transpose and solve. A prompt gets NaN if `function` divides by zero, or by a
+    number that can't be told from zero at the highest precision. Raises ValueError if all do.
     """
     arrays = [field.detach().to("cpu", torch.float64).numpy() for field in fields]
     results = [
@@ -85,9 +85,9 @@ def exact_matmul(a: Tensor, b: Tensor) -> Tensor:
 def exact_solve(a: Tensor, b: Tensor) -> Tensor:
     """x (B, N, K), float64, with ax = b for the given numbers a (B, N, N) and b (B, N, K).
 
-    Every entry is rounded once for N ≤ 32. Larger systems are correct to about 100 bits less those
-    of the condition number, before they are rounded. NaN for a singular matrix of N ≤ 32; raises
-    ValueError where all of them are.
+    For N ≤ 32, every entry is the exact one, rounded once; a singular matrix gives NaN, and if all
+    are singular, this raises ValueError. For larger N, entries have about 100 − log₂ κ correct bits
+    before they are rounded, where κ is the condition number.
     """
     if a.shape[1] <= LARGEST:
         return evaluate_exactly(lambda matrix, right: matrix.solve(right), a, b)

@@ -55,7 +55,8 @@ class Metric(ABC):
 
         By default those of `score`. `predict(model, batch.prompt, context)` is the prediction that
         the task's own metrics have used, and costs nothing; but a task that evaluates in parts, as
-        `TokenTask` does, computes it again.
+        `TokenTask` does, computes it again, for all prompts at once: where a vocabulary is large,
+        override this method.
         """
         if type(self).score is Metric.score:
             return {}

@@ -25,10 +25,16 @@ _DEVICES = frozenset({"con", "prn", "aux", "nul"}) | {
     f"{kind}{number}" for kind in ("com", "lpt") for number in range(1, 10)
 }
 
+_ENTRY_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+([.+-][A-Za-z0-9_]+)*")
 
 #: A short text that a page shows in one line, such as the name of a device.
 Label = Annotated[str, MaxLen(500)]
+
+
+def is_entry_name(text: str) -> bool:
+    """Whether a text is lower-case words joined by hyphens, such as a model's name."""
+    return _ENTRY_NAME.fullmatch(text) is not None
 
 
 def is_plain_name(text: str) -> bool:
@@ -78,7 +84,7 @@ def without_nonfinite(content: Any) -> Any:
 
 
 def content_problem(content: Any) -> str | None:
-    """Why this content can't be part of a record, with its place; None if it can.
+    """Why this content can't be part of a record, with the path to it; None if it can.
 
     It must be as JSON has it, nested at most MOST_DEPTH deep, with visible texts and with numbers
     that are finite and fit 64 bits.
@@ -88,18 +94,18 @@ def content_problem(content: Any) -> str | None:
     # Not recursive: content that is nested too deeply must be noticed, not run out of stack.
     waiting: list[tuple[tuple[str, ...], Any]] = [((), content)]
     while waiting:
-        place, value = waiting.pop()
+        path, value = waiting.pop()
         problem = None
         if isinstance(value, dict | list | tuple):
             inner = list(_inside(value))
             problem = next((p for key, _ in inner if (p := _problem(key))), None)
-            if len(place) >= MOST_DEPTH:
+            if len(path) >= MOST_DEPTH:
                 problem = f"nested more than {MOST_DEPTH} deep"
-            waiting += [((*place, str(key)), item) for key, item in inner]
+            waiting += [((*path, str(key)), item) for key, item in inner]
         else:
             problem = _problem(value)
         if problem is not None:
-            where = visible(".".join(place), MOST_NAME)
+            where = visible(".".join(path), MOST_NAME)
             return f"{where}: {problem}" if where else problem
     return None
 

@@ -14,6 +14,9 @@ from .prompts import Batch, map_tensors, to_device
 from .random import torch_generator
 from .task import Task, TaskConfig
 
+#: Rows of a pool that are arranged at once: a task may compare every two positions of a prompt.
+ROWS = 1024
+
 
 class PooledConfig(TaskConfig):
     """The prompts that training sees."""
@@ -61,8 +64,22 @@ class PooledTask(Task[ConfigT]):
         """The chosen prompts of the pool (n,), on the device of `chosen`."""
         key = (chosen.device, dtype)
         if key not in self._pools:
-            pool = self.round_and_arrange(self.pool_draws, dtype)
-            target = pool.target.to(dtype) if pool.target.is_floating_point() else pool.target
-            self._pools[key] = Batch(to_device(pool.prompt, key[0]), target.to(key[0]))
+            pool = self._arranged_pool(dtype)
+            self._pools[key] = Batch(to_device(pool.prompt, key[0]), pool.target.to(key[0]))
         pool = self._pools[key]
         return Batch(map_tensors(lambda t: t[chosen], pool.prompt), pool.target[chosen])
+
+    def _arranged_pool(self, dtype: torch.dtype) -> Batch:
+        """All prompts of the pool and their targets, in `dtype`, on the CPU."""
+        assert self.config.pool is not None
+        prompts, targets = [], []
+        for start in range(0, self.config.pool, ROWS):
+            rows = {name: values[start : start + ROWS] for name, values in self.pool_draws.items()}
+            part = self.round_and_arrange(rows, dtype)
+            prompts.append(part.prompt)
+            targets.append(part.target)
+        target = torch.cat(targets)
+        return Batch(
+            map_tensors(lambda *fields: torch.cat(fields), *prompts),
+            target.to(dtype) if target.is_floating_point() else target,
+        )

@@ -2,7 +2,8 @@
 
 B is the batch size, S the length of the sequence form, N the number of examples, Q the number of
 queries, and D and K the dimensions of inputs and outputs. Every field is a tensor with leading
-dimension B, so prompts can be stacked and vmapped.
+dimension B, so prompts can be stacked and vmapped. A prompt's `sequence()` is its sequence form:
+real features (B, S, d) and ids (B, S), int64, 0 if unused.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -22,17 +23,6 @@ Target = Literal[
 
 UNASKED = -1
 """The target, among ids or classes, at a read-out position where a prompt asks for nothing."""
-
-
-class Prompt(Protocol):
-    """A NamedTuple of tensors with a sequence form."""
-
-    @property
-    def _fields(self) -> tuple[str, ...]: ...
-
-    def sequence(self) -> tuple[Tensor, Tensor]:
-        """Return the sequence form: real features (B, S, d) and ids (B, S), int64, 0 if unused."""
-        ...
 
 
 def _no_ids(tokens: Tensor) -> Tensor:
@@ -90,7 +80,8 @@ class Ridge(NamedTuple):
     """In-context ridge regression: a Regression prompt with a penalty and a step size.
 
     tokens (B, S, d), the sequence form; x (B, N, D); y (B, N, K); query (B, Q, D); ridge (B,), the
-    λ of ½‖y − Xw‖² + ½λ‖w‖²; step (B,), the η of gradient descent on it (Hagiwara, eqs. 33–36).
+    λ of ½‖y − Xw‖² + ½λ‖w‖²; step (B,), the η of gradient descent on it (Hagiwara 2025,
+    eqs. 33–36).
     """
 
     tokens: Tensor

@@ -6,6 +6,7 @@ import math
 from typing import Literal
 
 from .config import Config
+from .digits import Statistic
 from .statistics import Statistics
 
 
@@ -14,7 +15,7 @@ class Ranking(Config):
 
     metric: str
     better: Literal["lower", "higher"]
-    statistic: Literal["mean digits", "mean"]
+    statistic: Statistic
 
     @property
     def scale(self) -> Literal["log", "linear"]:

@@ -21,7 +21,7 @@ class Stage(Config):
 
 
 class Recipe(Config):
-    """Optimizer, learning rate, schedule, steps and batch; every step draws fresh data."""
+    """Optimizer, learning rate, schedule, steps and batch size."""
 
     steps: int = Field(ge=0, description="number of updates")
     batch: int = Field(ge=1, description="prompts per update")
@@ -75,8 +75,8 @@ class Recipe(Config):
     chunk: int = Field(
         20,
         ge=1,
-        description="number of steps whose data are drawn at once; an interrupted run stops after "
-        "them",
+        description="number of steps whose data are drawn at once (another number draws other "
+        "data); an interrupted run stops after them",
     )
     accumulate: int = added_later(
         1,

@@ -41,7 +41,8 @@ class FloorReport(Config):
 
     kind: FloorKind = Field(
         description="exact: the exact answer to the rounded prompt, rounded once; bayes: the best "
-        "predictor under noise; bound: a bound on the metrics, or another reference"
+        "predictor of a target that the prompt does not determine; bound: values that no predictor "
+        "is expected to pass; none: values of a reference, which are no bound"
     )
     name: Label = Field(description="the label of the floor's row in tables")
     prompts: int = Field(description="number of prompts of each case that it was computed on")

@@ -17,6 +17,6 @@ def likeliest(logits: Tensor) -> Tensor:
 def rightness(logits: Tensor, target: Tensor) -> Tensor:
     """1 where the target is the likeliest id, 1/n if n ids are, else 0: (B, P), float64.
 
-    With this, the expected accuracy of a guess among n ids is its accuracy. NaN is never right.
+    A tie of n ids scores what guessing among them would on average. NaN is never right.
     """
     return likeliest(logits).gather(2, target.unsqueeze(2))[..., 0]

@@ -9,15 +9,13 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from .digits import ErrorKind
+from .digits import ErrorKind, Statistic
 from .evaluation import EvaluationContext
 from .floor import FLOOR_NAMES, FloorKind
 from .prompts import Batch, Signature, real_dtype
 
 #: An error of a kind is proportional to this power of the distance.
 POWERS: Mapping[ErrorKind, int] = {"squared": 2, "absolute": 1}
-
-Statistic = Literal["mean digits", "mean"]
 
 Distance = Callable[[Tensor], Tensor]
 """Maps true values (B, …) to distances from them, of the same shape."""

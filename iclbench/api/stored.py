@@ -59,7 +59,7 @@ class Stored(Config):
     @property
     def _files(self) -> RecordFiles:
         if self._stored is None:
-            raise RecordError("the record was read from no folder")
+            raise RecordError("the record has no folder: it was not read from a file")
         return self._stored
 
     def __fspath__(self) -> str:

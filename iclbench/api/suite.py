@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from pydantic import Field, ValidationError, model_validator
 
 from .config import Config, parse_config
 from .errors import UsageError, unknown
-from .names import MOST_NAME, content_problem, visible
+from .names import MOST_NAME, content_problem, is_entry_name, visible
 from .spec import RunSpec
 
 #: Fields of a run that belong to the model: a suite doesn't set them.
@@ -21,8 +20,6 @@ OF_BOARD = frozenset({"task", "task_args", "dtype", "eval_prompts", "eval_seed"}
 
 #: The most characters of a suite's summary.
 MOST_SUMMARY = 500
-
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class SuiteBoard(Config):
@@ -76,7 +73,7 @@ class Suite(Config):
                 raise ValueError(
                     f"a name of {len(name):,} characters; at most {MOST_NAME} are allowed"
                 )
-            if _NAME.fullmatch(name) is None:
+            if not is_entry_name(name):
                 raise ValueError(f"{name!r} is not a name: use lower-case words joined by hyphens")
         for name in names[1:]:
             if names[1:].count(name) > 1:

@@ -180,8 +180,8 @@ def own_or_best(trials: tuple[Trial, ...], ranking: Ranking) -> int | None:
     best = best_trial(trials, ranking)
     if best is None or trials[0].score is None:
         return best
-    own, reached = ranking.goodness(trials[0].score), ranking.goodness(trials[best].score)
-    return best if reached - own > negligible_gain(ranking, own) else 0
+    first_score, best_score = (ranking.goodness(trials[i].score) for i in (0, best))
+    return best if best_score - first_score > negligible_gain(ranking, first_score) else 0
 
 
 def negligible_gain(ranking: Ranking, score: float) -> float:

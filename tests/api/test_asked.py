@@ -50,7 +50,7 @@ def test_remembered_answers_are_used_and_nothing_is_asked():
     assert torch.equal(module(prompts()), expected)
     assert asked.asked == []
     module.remember(dict(list(first.answers.items())[:4]))
-    with pytest.raises(RecordError, match="none to a question"):
+    with pytest.raises(RecordError, match="no answer to one of its questions"):
         module(prompts())
 
 

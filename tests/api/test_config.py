@@ -37,11 +37,11 @@ class Outer(Config):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"oen": {}}, "unknown field 'oen'; did you mean one"),
-        ({"one": {"widht": 2}}, "unknown field 'one.widht'; did you mean width"),
-        ({"several": [{}, {"widht": 2}]}, "unknown field 'several.1.widht'; did you mean width"),
+        ({"oen": {}}, "unknown field 'oen'; did you mean 'one'?"),
+        ({"one": {"widht": 2}}, "unknown field 'one.widht'; did you mean 'width'?"),
+        ({"several": [{}, {"widht": 2}]}, "unknown field 'several.1.widht'; did you mean 'width'?"),
         ({"named": {"a": {"one": 2}}}, "unknown field 'named.a.one'; known: width"),
-        ({"either": {"heigth": 2}}, "unknown field 'either.Other.heigth'; did you mean height"),
+        ({"either": {"heigth": 2}}, "unknown field 'either.Other.heigth'; did you mean 'height'?"),
     ],
 )
 def test_the_nearest_field_is_one_of_where_the_unknown_one_stands(values, message):

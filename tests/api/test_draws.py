@@ -91,5 +91,5 @@ def test_rows_that_were_chosen_are_no_whole_batches():
     random = TrainingRandom(generators, [8], torch.float64, size=4)
     chosen = random.where(torch.tensor([True] * 6 + [False] * 2), 0)
     assert chosen.integers("any", 9).shape == (6,)
-    with pytest.raises(ValueError, match="no whole batches"):
+    with pytest.raises(ValueError, match="needs whole batches"):
         chosen.integers("any", 9, each="batch")

@@ -22,7 +22,7 @@ def suite_of(**changes):
         ({"board": []}, "at least 1 item"),
         ({"name": "Tiny Suite"}, "is not a name"),
         ({"version": 0}, "greater than or equal to 1"),
-        ({"boards": []}, "unknown field 'boards'; did you mean board"),
+        ({"boards": []}, "unknown field 'boards'; did you mean 'board'?"),
         ({"board": [{"name": "a", "task": "t"}]}, "board a: chance: Field required"),
         ({"board": [{"task": "t", "chance": "zero"}]}, r"board \?: name: Field required"),
         ({"board": [{"name": "a", "chance": "zero"}]}, "board a: task is missing"),
