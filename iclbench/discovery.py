@@ -15,10 +15,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pluggy
@@ -69,6 +68,8 @@ class Plugin:
     import_seconds: float
     problem: str | None = None
     entries: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    #: The digest of code that is in no file, such as that of a notebook.
+    source: str | None = None
 
     @property
     def module_name(self) -> str:
@@ -82,7 +83,7 @@ class Plugin:
 
     def source_digest(self) -> str:
         """SHA-256 of the plugin's Python files; it changes when the code changes."""
-        return module_digest(self.module_name)
+        return self.source or module_digest(self.module_name)
 
     @property
     def label(self) -> str:
@@ -103,7 +104,7 @@ def discover(
     for point in points:
         if selected is None or point.name in selected or point.value == BUILTINS:
             taken = next((p for p in plugins if p.name == point.name and not p.problem), None)
-            plugin = _load(manager, point, taken)
+            plugin = load_plugin(manager, point, taken)
             plugins.append(plugin)
             if plugin.problem:
                 problems.append(f"plugin {plugin.label} is left out: {plugin.problem}")
@@ -114,14 +115,6 @@ def discover(
             hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
             problems.append(f"ICLBENCH_PLUGINS names {name!r}, which is not installed{hint}")
     return plugins, problems
-
-
-def load_object(manager: pluggy.PluginManager, target: object, name: str) -> Plugin:
-    """The plugin that an object of this process is, in the place of an entry point."""
-    point: Any = SimpleNamespace(
-        name=name, value=type(target).__module__, dist=None, load=lambda: target
-    )
-    return replace(_load(manager, point, None), distribution=HERE, version="0")
 
 
 @contextlib.contextmanager
@@ -194,7 +187,7 @@ def _entry_points() -> tuple[list[metadata.EntryPoint], list[str]]:
     return sorted(points, key=lambda point: (point.name, point.value)), problems
 
 
-def _load(
+def load_plugin(
     manager: pluggy.PluginManager, point: metadata.EntryPoint, taken: Plugin | None
 ) -> Plugin:
     """Import, register and query one plugin; undo the registration if anything fails.

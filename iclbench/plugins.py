@@ -5,8 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import pkgutil
+import secrets
+import sys
 import weakref
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pluggy
@@ -15,7 +19,7 @@ from . import hookspecs
 from .api.entry import Entry
 from .api.errors import PLUGIN_FAILURES, PluginError, UsageError, reason_of, unknown
 from .console import report
-from .discovery import CATALOG_HOOKS, HERE, Plugin, discover, guarded, load_object
+from .discovery import CATALOG_HOOKS, HERE, Plugin, discover, guarded, load_plugin
 
 #: The classes that have their name from their entry, so that those derived from them do not.
 _NAMED: weakref.WeakSet[type] = weakref.WeakSet()
@@ -92,7 +96,8 @@ class PluginHost:
     def load(self, kind: str, name: str, base: type) -> Any:
         """The complete subclass of `base` that provides `name`; for a recipe, the instance.
 
-        Raises PluginError if it cannot be imported or is something else.
+        Raises UsageError for an unknown name, and PluginError for a target that can't be imported
+        or is something else.
         """
         plugin, target = self.target(kind, name)
         label = f"{kind} {name!r} of {plugin.label}"
@@ -125,7 +130,7 @@ class PluginHost:
         if earlier is not None and earlier.distribution != HERE:
             raise PluginError(f"plugin {name!r} is already there: {earlier.label}")
         replaced = self._manager.unregister(name=name) if earlier is not None else None
-        loaded = load_object(self._manager, plugin, name)
+        loaded = _load_object(self._manager, plugin, name)
         if loaded.problem:
             if replaced is not None:
                 self._manager.register(replaced, name=name)
@@ -186,3 +191,13 @@ def _name_after_entry(target: type[Any], name: str) -> None:
 def _collision(kind: str, name: str, providers: list[Plugin]) -> str:
     labels = " and ".join(plugin.label for plugin in providers)
     return f"{kind} {name!r} is provided by {labels}; choose with ICLBENCH_PLUGINS"
+
+
+def _load_object(manager: pluggy.PluginManager, target: object, name: str) -> Plugin:
+    """The plugin that an object of this process is, in the place of an entry point."""
+    module = target.__name__ if isinstance(target, ModuleType) else type(target).__module__
+    point: Any = SimpleNamespace(name=name, value=module, dist=None, load=lambda: target)
+    # Nobody can tell whether code without a file is what it was, so each is other code.
+    source = None if getattr(sys.modules.get(module), "__file__", None) else secrets.token_hex(32)
+    loaded = load_plugin(manager, point, None)
+    return replace(loaded, distribution=HERE, version="0", source=source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from types import ModuleType
 
 import pytest
 from fake_distributions import write_plugin
@@ -14,6 +15,7 @@ from support import only_record, run_python
 from test_docs import blocks
 
 from iclbench import Architecture, Entry, Executor, PluginError, Task, UsageError, hookimpl
+from iclbench.files import module_digest
 from iclbench.plugins import PluginHost, host
 from iclbench_least_squares.fixed import LeastSquares
 
@@ -217,6 +219,26 @@ def test_an_object_is_a_plugin_of_this_process_and_can_be_replaced():
         plugins.provider("model", "local-zero")
     with pytest.raises(PluginError, match="'solvers' is already there"):
         plugins.add(Local(), "solvers")
+
+
+def test_code_without_a_file_is_other_code_each_time_that_it_is_added(monkeypatch):
+    plugins = PluginHost(only=["solvers"])
+    monkeypatch.setattr(Local, "__module__", "a_notebook")
+    monkeypatch.setitem(sys.modules, "a_notebook", ModuleType("a_notebook"))
+    digests = []
+    for _ in range(2):
+        plugins.add(Local(), "mine")
+        plugin = next(p for p in plugins.plugins if p.name == "mine")
+        digests.append(plugin.source_digest())
+        assert plugin.source_digest() == digests[-1]
+    assert digests[0] != digests[1]
+
+
+def test_a_module_that_is_added_has_the_digest_of_its_file():
+    plugins = PluginHost(only=[])
+    plugins.add(sys.modules["iclbench_solvers"], "mine")
+    plugin = next(p for p in plugins.plugins if p.name == "mine")
+    assert plugin.source_digest() == module_digest("iclbench_solvers")
 
 
 def test_an_object_with_an_invalid_hook_is_refused():

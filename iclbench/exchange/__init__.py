@@ -1,4 +1,4 @@
-"""What other programs and places take: a task's prompts as a dataset, and the hub's repositories.
+"""Exchange with other programs: tasks' prompts as datasets, and repositories on the hub.
 
 `task_data.py` writes prompts, `packing.py` lists what is pushed, `hub.py` alone talks to the hub,
 and `pulling.py` lets in only what is sound. Cards and metadata follow from what they describe.

@@ -39,8 +39,8 @@ def pull(
     `verify` measures each model again, or generates each prompt again: by default, unless there are
     several records. `max_size` is in GB.
 
-    Raises UsageError for a source without records and for a folder that is in use, and RecordError
-    where anything is wrong; then nothing is copied.
+    Raises UsageError for a source without records and for a folder that is in use, RunError where
+    the hub can't be read, and RecordError where anything is wrong; then nothing is copied.
     """
     given = _source(source)
     listed = listing(given)

@@ -73,7 +73,9 @@ def _require_inside(name: str, path: str) -> None:
     parts = path.split("/")
     outside = any(part in {"", ".", ".."} for part in parts) or "\\" in path or ":" in path
     if outside or not path.isprintable() or len(path) > 500:
-        raise RecordError(f"{name} names the file {visible(repr(path), 100)}, which leads outside")
+        raise RecordError(
+            f"{name} names the file {visible(repr(path), 100)}, which is not a plain path in it"
+        )
 
 
 def _is_record(path: str) -> bool:
@@ -115,7 +117,7 @@ def pull_records(
     with _staging(out) as staging:
         _require_total(source, listed.records, most)
         _fetch_all(source, [(e, MOST_RECORD_BYTES) for e in listed.records], staging)
-        records = [_sound_record(staging, entry.path) for entry in listed.records]
+        records = [_sound_record(staging, entry.path, measure) for entry in listed.records]
         for record in records:
             _require_no_other(store, record)
         needed = _needed(source, records, listed)
@@ -143,14 +145,14 @@ def _staging(out: Path) -> Iterator[Path]:
             yield Path(temporary)
 
 
-def _sound_record(staging: Path, path: str) -> Record:
+def _sound_record(staging: Path, path: str, measure: bool) -> Record:
     try:
         record = read_record(staging / path)
         require_place(staging / path, record)
     except RecordError as error:
         raise RecordError(str(error).replace(f"{staging}/", "")) from None
-    if is_retrained(record):
-        # Here nobody has trained it again.
+    if record.proof is not None and (is_retrained(record) or not measure):
+        # Nobody has trained it again here, or even evaluated it.
         record = without_proof(record)
         RecordStore(staging).write(record)
     return record

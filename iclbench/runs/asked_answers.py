@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from typing import cast
@@ -51,4 +52,7 @@ def compare_answers_used(record: Record, models: Sequence[Model]) -> list[Check]
         return []
     module = cast(AskedModule, models[0].module)
     recorded, used = list(module.answers), list(module.used)
-    return [Check("questions, in order", len(recorded), len(used), recorded == used)]
+    pairs = enumerate(itertools.zip_longest(recorded, used), start=1)
+    first = next((number for number, (a, b) in pairs if a != b), None)
+    computed = f"{len(used):,}" + ("" if first is None else f", others from question {first} on")
+    return [Check("questions, in order", f"{len(recorded):,}", computed, first is None)]

@@ -18,15 +18,13 @@ from ..files import write_first
 from ..training.checkpoints import other_code, unusable
 from ..training.loop import Trained, Training
 from ..training.optimizers.choice import with_whole_optimizer
-from ..training.rate import measure_rate
+from ..training.rate import ENDLESS, measure_rate
 from ..training.resumption import Resumption
 from ..training.schedules import fit_schedule, measuring_share
 from .plan import Plan
 
 #: The trial that measures the rate takes this share of the budget, within these seconds.
 TRIAL_SHARE, LEAST_TRIAL, MOST_TRIAL = 0.02, 0.2, 10.0
-#: More steps than a trial takes.
-ENDLESS = 10**9
 
 #: Prepares a training by a recipe.
 MakeTraining = Callable[[Recipe], Training]
@@ -51,8 +49,9 @@ def fix_steps(plan: Plan, make_training: MakeTraining, resumption: Resumption) -
 
     Those of a budget are the plan's own, or those in a file beside the checkpoint, or they are
     measured now and written to it before training begins. The file is not used where nothing is to
-    be resumed, or if other code wrote it. Raises RecordError if that code left a checkpoint too,
-    whose steps would be lost. Processes that begin the same training at once take the same steps.
+    be resumed, or if other code wrote it. Raises CheckpointError if that code left a checkpoint
+    too, whose steps would be lost. Processes that begin the same training at once take the same
+    steps.
     """
     assert plan.recipe is not None
     asked = plan.spec.budget
@@ -78,7 +77,7 @@ def fix_steps(plan: Plan, make_training: MakeTraining, resumption: Resumption) -
         fixed = known_steps(path)
         if fixed.code != code:
             raise unusable(path, other_code(fixed.code, code))
-    report(f"{plan.spec.model}: {budget} of {budget.kind} per seed are {fixed.steps:,} steps")
+    report(f"{plan.spec.model}: {budget} of {budget.kind} per seed: {fixed.steps:,} steps")
     return fixed
 
 

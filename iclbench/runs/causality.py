@@ -11,15 +11,16 @@ import torch
 from torch import nn
 
 from ..api.capabilities import ShowsStates, offers
-from ..api.errors import UsageError
+from ..api.errors import PLUGIN_FAILURES, UsageError
 from ..api.random import torch_generator
 from ..api.task import Task, training_batch
+from ..precision import default_dtype
 from ..training.threads import one_thread
 
 #: A sequence longer than MANY is tested at ASKED positions, evenly spaced from first to last.
 MANY, ASKED = 48, 16
-#: Largest change of earlier states, relative to the largest state, that is rounding (float64).
-LEAK = 1e-9
+#: Largest change of earlier states, relative to the largest state, that is rounding.
+LEAK = {torch.float64: 1e-9, torch.float32: 1e-4}
 #: Yields, for each tested position, the change of earlier values with later inputs, and their size.
 Probe = Callable[[Any, Task[Any], Any], Iterator[tuple[float, float]]]
 #: Standard deviations of the random parameters that a model is tested with.
@@ -31,17 +32,29 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
 
     The answers of a causal task are compared after the task masked the rest of its prompt: always
     those that are scored. The states of a module that shows them, such as a sequence model, are
-    compared too, after every later token was replaced. A float64 copy is tested with the parameters
-    that it has, behind which buffers could hide a leak from others, and with random ones of several
-    sizes, since a freshly initialized model may do next to nothing. Raises UsageError where the
-    answers can't be tested.
+    compared too, after every later token was replaced.
+
+    A float64 copy is tested, or a float32 one of a model that can't compute in float64: with the
+    parameters that it has, behind which buffers could hide a leak from others, and with random ones
+    of several sizes, since a freshly initialized model may do next to nothing. Raises UsageError
+    where the answers can't be tested.
     """
-    module = copy.deepcopy(module).double().eval()
-    batch = training_batch(task, 4, torch_generator("cpu", "causality"), torch.float64)
+    try:
+        return _first_leak(module, task, torch.float64)
+    except UsageError:
+        raise
+    except PLUGIN_FAILURES:  # a model of one dtype
+        return _first_leak(module, task, torch.float32)
+
+
+def _first_leak(module: nn.Module, task: Task[Any], dtype: torch.dtype) -> int | None:
+    """`reads_ahead`, of a copy in this dtype."""
+    module = copy.deepcopy(module).to(dtype).eval()
+    batch = training_batch(task, 4, torch_generator("cpu", "causality"), dtype)
     probes: list[Probe] = [_answer_changes] if task.signature.causal else []
     probes += [_state_changes] if offers(module, ShowsStates) else []
     tested = set()
-    with torch.no_grad(), one_thread():
+    with torch.no_grad(), one_thread(), default_dtype(dtype):
         # From large to small: a leak shows best with large parameters, unless they overflow.
         for scale in (None, *SCALES) if any(True for _ in module.parameters()) else (None,):
             if scale is not None:
@@ -51,7 +64,7 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
                     if not math.isfinite(size) or not math.isfinite(change):
                         break  # these parameters are too large; the smaller ones tell
                     tested.add(probe)
-                    if change > LEAK * size:
+                    if change > LEAK[dtype] * size:
                         return position
     if not probes or probes[0] not in tested:
         raise UsageError(f"can't test whether the model reads the answers of {task.name}")
@@ -59,7 +72,7 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
 
 
 def draw_parameters(module: nn.Module, scale: float) -> None:
-    """Replace the parameters of a float64 module by normal numbers of that standard deviation."""
+    """Replace the parameters of a module by normal numbers of that standard deviation."""
     generator = torch_generator("cpu", "causality, parameters")
     for parameter in module.parameters():
         # Also zero parameters, such as biases, behind which a leak could hide.

@@ -126,7 +126,9 @@ def _check_asked(asked: Asked, task: Task[Any], config: Config) -> None:
     for answer in ("", "\n", "I don't know.", "1e999", " 0.5, 0.25\n"):
         numbers = list(asked.read(answer, signature, config))
         expect(len(numbers) == width, f"{answer!r} is read as {len(numbers)} numbers, not {width}")
-        expect(all(map(math.isfinite, numbers)), f"{answer!r} is read as a number without end")
+        expect(
+            all(map(math.isfinite, numbers)), f"{answer!r} is read as a number that is not finite"
+        )
     none = list(asked.read("I don't know.", signature, config))
     for answer in ("nan", "inf", "-inf"):
         numbers = list(asked.read(answer, signature, config))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -70,6 +71,8 @@ def _operations(record: Record, plan: Plan) -> Iterator[Check]:
 def _budget(budget: BudgetReport, record: Record, recipe: Recipe) -> Iterator[Check]:
     """What was asked and how many steps that makes; the times and the rate are claimed."""
     yield same("budget asked", budget.asked, record.spec.budget)
+    if budget.asked != record.spec.budget:
+        return
     if budget.asked is None:
         yield same("budget steps", budget.steps, recipe.steps)
     else:
@@ -82,7 +85,10 @@ def _budget(budget: BudgetReport, record: Record, recipe: Recipe) -> Iterator[Ch
 
 def _asked_budget(asked: Budget, budget: BudgetReport) -> Iterator[Check]:
     """What was claimed of the time must not contradict the track that it gives the row."""
-    steps = None if budget.rate is None else steps_of(asked, budget.rate)
+    steps = None
+    # A forged rate may be too large for a number of steps.
+    if budget.rate is not None and math.isfinite(asked.seconds * budget.rate):
+        steps = steps_of(asked, budget.rate)
     yield same("budget steps", budget.steps, steps)
     yield same("time on a GPU", budget.device_seconds is not None, asked.on_gpu)
     used = budget.core_seconds if budget.device_seconds is None else budget.device_seconds
@@ -127,7 +133,7 @@ def compare_last_validation(
 def _is_no_better(claimed: float | None, measured: float | None, plan: Plan) -> bool:
     """Whether a claimed score is no better than that of the weights, up to rounding.
 
-    It may be worse: of models that amplify rounding without limit, scores are never twice the same.
+    It may be worse: scores of a model that amplifies rounding never repeat exactly.
     """
     if claimed is None or measured is None:
         return claimed is None
@@ -146,9 +152,13 @@ def compare_costs_again(record: Record, again: ReadyModels, *, exactly: bool) ->
     """
     before, now = record.budget, again.budget
     if before is not None and now is not None:
-        claimed, measured = before.core_seconds, now.core_seconds
-        holds = claimed >= measured / CHEAPER
-        yield Check("core time per seed, again", claimed, measured, holds)
+        for name, claimed, measured in (
+            ("core time", before.core_seconds, now.core_seconds),
+            ("device time", before.device_seconds, now.device_seconds),
+        ):
+            if claimed is not None and measured is not None:
+                holds = claimed >= measured / CHEAPER
+                yield Check(f"{name} per seed, again", claimed, measured, holds)
     curves = record.validation_curve, again.validation_curve
     if exactly and curves[0] is not None and curves[1] is not None:
         scores = [

@@ -37,15 +37,16 @@ def exclusive() -> Iterator[None]:
 
 
 def lock_of(checkpoint: Path) -> Path:
-    """The file that is locked, and there, while a process trains for this checkpoint."""
+    """The lock file of a checkpoint; it exists while a process trains for it."""
     return checkpoint.with_suffix(".lock")
 
 
 @contextmanager
-def alone(checkpoint: Path) -> Iterator[None]:
+def alone(checkpoint: Path, work: str = "training this run") -> Iterator[None]:
     """Be the only process that trains the models of this checkpoint.
 
-    Raises CheckpointError beside another. The lock goes with the process, however that ends.
+    Raises CheckpointError beside another, with what it does, `work`. The lock goes with the
+    process, however that ends.
     """
     path = lock_of(checkpoint)
     lock = FileLock(path)
@@ -54,7 +55,7 @@ def alone(checkpoint: Path) -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout:
         raise CheckpointError(
-            f"another process is training this run, see {path}; wait for it, or choose another "
+            f"another process is {work}, see {path}; wait for it, or choose another "
             "folder with --out"
         ) from None
     except (OSError, NotImplementedError) as error:

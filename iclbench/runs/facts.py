@@ -42,7 +42,7 @@ from .weights_facts import (
     unlike_saved,
 )
 
-#: A step of one model takes at least this long, and an evaluation at least a hundred times it.
+#: A step of one model takes at least this long, and an evaluation at least a hundred times that.
 LEAST_SECONDS = 1e-6
 #: What trainings before the schema's last change did not measure, and their records say so.
 MAY_LACK = {"budget", "validation_curve"}
@@ -110,7 +110,7 @@ def _require_no_file(request: RunSpec, held: str | None) -> None:
 
 def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
     """A check for every fact that follows without measuring anything."""
-    yield from _spec(record, now.plan)
+    yield from compare_spec(record, now.plan)
     yield same("ranking", record.ranking, ranking(now.plan))
     yield same("chance", record.chance, is_chance(now.plan))
     expected = {p.name: p.distribution for p in plugin_references(now.plan)}
@@ -141,7 +141,7 @@ def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
         yield of_the_past("proof created", record.proof.created)
 
 
-def _spec(record: Record, plan: Plan) -> Iterator[Check]:
+def compare_spec(record: Record, plan: Plan) -> Iterator[Check]:
     """Every field of the spec against what the command resolves to."""
     request = RunSpec.from_command(record.command)
     by_checkpoint = _is_of_a_file(record, request) and (

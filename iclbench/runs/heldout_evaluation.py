@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -52,20 +52,20 @@ def _evaluate(path: Path, record: Record, salt: str, device: str) -> tuple[HeldO
     )
     kind = plan.kinds.get(record.ranking.metric)
     measured_again = summarize(measured.values[record.ranking.metric], kind)
-    held_out = _document(path, record, (salt, seed), measured, measured_again)
-    return held_out.model_copy(
-        update={"environment": environment(chosen), "created": date_now()}
-    ), arithmetic.tolerance()
+    held_out = HeldOut(
+        **_document(path, record, measured, measured_again),
+        salt=salt,
+        seed=seed,
+        environment=environment(chosen),
+        created=date_now(),
+    )
+    return held_out, arithmetic.tolerance()
 
 
 def _document(
-    path: Path,
-    record: Record,
-    drawn: tuple[str, int],
-    measured: Measured,
-    statistics: Statistics,
-) -> HeldOut:
-    """The document, of prompts that were `drawn` by this salt and seed."""
+    path: Path, record: Record, measured: Measured, statistics: Statistics
+) -> dict[str, Any]:
+    """The fields of the document that follow from what was measured."""
     assert record.weights_file is not None
     name = record.ranking.metric
     known = record.metrics[name].digits
@@ -74,21 +74,16 @@ def _document(
     now = by_prompt(measured.values[name])
     is_digits = record.ranking.statistic == "mean digits" and error is not None
     scored = [digits(v, error) for v in (now, before)] if is_digits and error else [now, before]
-    return HeldOut(
-        record=record.id,
-        weights=record.weights_file.sha256,
-        salt=drawn[0],
-        seed=drawn[1],
-        prompts=record.spec.eval_prompts,
-        draws=measured.digest,
-        metric=name,
-        statistics=statistics,
-        difference=_difference(
-            scored[0].mean(axis=0), scored[1].mean(axis=0), record.ranking.better_score
-        ),
-        environment=record.environment,
-        created=record.created,
-    )
+    means = [values.mean(axis=0) for values in scored]
+    return {
+        "record": record.id,
+        "weights": record.weights_file.sha256,
+        "prompts": record.spec.eval_prompts,
+        "draws": measured.digest,
+        "metric": name,
+        "statistics": statistics,
+        "difference": _difference(means[0], means[1], record.ranking.better_score),
+    }
 
 
 def _difference(

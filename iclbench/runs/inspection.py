@@ -13,6 +13,7 @@ from ..api.errors import PLUGIN_FAILURES
 from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.task import Task, training_batch
+from ..precision import default_dtype
 from .causality import SCALES, draw_parameters
 from .state_size import state_sizes
 
@@ -112,7 +113,9 @@ def _hidden_dependence(module: nn.Module, task: Task[Any]) -> str | None:
     for scale in SCALES if any(True for _ in module.parameters()) else ():
         draw_parameters(module, scale)
         try:
-            together, single = module(batch.prompt), _one_by_one(module, batch)
+            # The dtype also of what it makes in its forward pass, such as a first state.
+            with default_dtype(torch.float64):
+                together, single = module(batch.prompt), _one_by_one(module, batch)
         except PLUGIN_FAILURES:  # it can't compute in float64
             return None
         size = float(together.abs().max())

@@ -10,6 +10,9 @@ from ..plugins import host
 
 
 def load_task(name: str, **args: Any) -> Task[Any]:
-    """The task of that name, configured by `args`; raises UsageError for an unknown name."""
+    """The task of that name, configured by `args`.
+
+    Raises UsageError for an unknown name or invalid arguments.
+    """
     task: type[Task[Any]] = host().load("task", name, Task)
     return task(parse_config(task.Config, args, f"task {name}"))

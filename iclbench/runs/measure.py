@@ -103,7 +103,7 @@ def measure(
 def _target_size(batches: list[Batch]) -> float:
     """The root mean square of the targets; 0 if they are classes."""
     real = [batch.target for batch in batches if batch.target.is_floating_point()]
-    squares = [target.double().square().mean().item() for target in real]
+    squares = [target.double().square().nanmean().item() for target in real]
     return float(np.sqrt(np.mean(squares))) if squares else 0.0
 
 

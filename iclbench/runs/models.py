@@ -10,7 +10,8 @@ from torch import nn
 from ..api.asked import AskedModule
 from ..api.errors import UnsupportedError, UsageError
 from ..api.random import derive_seed, torch_generator
-from ..training.checkpoints import load_state, tensors_of, weights_bytes
+from ..nn.training_form import tensors_of
+from ..training.checkpoints import load_state, weights_bytes
 from ..training.replicas import matching
 from .causality import require_causal
 from .honesty import find_lower_precision

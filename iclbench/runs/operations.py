@@ -30,7 +30,7 @@ from .plan import Plan
 
 Shape = Sequence[int]
 
-#: Operators that do arithmetic which nobody counts. A model that runs one has unknown operations.
+#: Operators whose arithmetic has no formula here; a model that runs one has unknown operations.
 UNCOUNTED = (
     "linalg", "cholesky", "triangular_solve", "lu_solve", "ormqr", "geqrf", "rnn", "svd",
     "attention", "transformer_encoder_layer", "euclidean_dist",

@@ -26,7 +26,7 @@ from ..training.schedules import require_used
 from .grading import Grading
 from .origins import GivenWeights, States, given_weights, origin_of
 from .recipe_arguments import split_by_use
-from .sizes import bounded_model, require_room, require_small_arguments
+from .sizes import bounded_model, require_room, require_small_arguments, require_storable
 from .statistics import GRADE
 
 
@@ -229,6 +229,7 @@ def _task(request: RunSpec, task_class: type[Task[Any]], recipe: Recipe) -> Task
         task.at_stage(stage.task_args)  # raises UsageError for what a stage can't set
     size = len(task.cases) * request.eval_prompts
     require_room(size, task.signature, f"task {request.task}")
+    require_storable(len(request.seeds) * request.eval_prompts, task)
     return task
 
 

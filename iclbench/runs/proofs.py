@@ -34,7 +34,7 @@ def without_proof(record: Record) -> Record:
 
 
 def write_proof(path: Path, proved: Record, verified: Record) -> None:
-    """Replace the record in `path` by itself with a proof.
+    """Write a record with its proof over the one in `path`.
 
     Raises RecordError if that is not its place in a store, or if the file no longer holds the
     record that was verified: verifying takes time, in which another process may replace it.

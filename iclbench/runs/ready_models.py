@@ -17,7 +17,8 @@ from ..api.config import Config
 from ..api.costs import BudgetReport, Operations, ValidationCurve
 from ..api.record import Environment, TrainingReport
 from ..devices import environment
-from ..training.checkpoints import Checkpoint, load_state, other_code, tensors_of, unusable
+from ..nn.training_form import tensors_of
+from ..training.checkpoints import Checkpoint, load_state, other_code, unusable
 from ..training.platforms import differing_names, platform_of, with_moves
 from .models import Model
 

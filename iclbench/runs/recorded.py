@@ -98,7 +98,14 @@ class Recorded:
         # Answers in text are not rounded.
         if all(check.holds for check in checks) or plan.spec.origin == "asked":
             return checks
-        others = rounded()
+        # Grades are not given again: those of the record take part in every comparison.
+        others = [
+            other._replace(
+                values={**measured.values, **other.values},
+                floor_values={**measured.floor_values, **other.floor_values},
+            )
+            for other in rounded()
+        ]
         moved = [
             {check.name: check.measured for check in self._compare(plan, axes, other)}
             for other in others

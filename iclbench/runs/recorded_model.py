@@ -6,11 +6,12 @@ from pathlib import Path
 
 from torch import nn
 
-from ..api.errors import UsageError, unknown
+from ..api.errors import RecordError, UsageError, unknown
 from ..api.record import Record
 from ..precision import DTYPES, full_precision
-from .facts import recompute
+from .facts import compare_spec, recompute
 from .models import given_models
+from .plan import Plan
 from .store import read_record
 
 
@@ -20,16 +21,28 @@ def load_model(record: Record | str | Path, seed: int | None = None) -> nn.Modul
     It lies on the CPU, in evaluation mode, and maps a prompt of the task to a prediction (B, P, W)
     in the record's dtype. Solvers and constructions are built again. Raises UsageError for a seed
     without a model and for a model that is asked in text, and RecordError for files that are
-    missing or were changed.
+    missing or were changed, and where the installed code builds another model.
     """
     if not isinstance(record, Record):
         record = read_record(Path(record))
     if record.spec.origin == "asked":
         raise UsageError(f"{record.spec.model} is asked in text: it has no module")
     with full_precision(DTYPES[record.spec.dtype]):
-        given = given_models(recompute(record.path, record).evaluation_plan)
+        recomputed = recompute(record.path, record)
+        _require_same_model(record, recomputed.plan)
+        given = given_models(recomputed.evaluation_plan)
     modules = {model.seed: model.module for model in given}
-    chosen = next(iter(modules)) if seed is None else seed
+    chosen = record.seeds[0].seed if seed is None else seed
     if chosen not in modules:
         raise unknown("seed", str(seed), map(str, modules))
     return modules[chosen].eval()
+
+
+def _require_same_model(record: Record, plan: Plan) -> None:
+    """Raise RecordError where defaults have changed that the record's command left open."""
+    names = {"spec model_args", "spec weights_args"}
+    for check in compare_spec(record, plan):
+        if check.name in names and not check.holds:
+            raise RecordError(
+                f"{record.path}: the installed code builds another model: {check.difference}"
+            )

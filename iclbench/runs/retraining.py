@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -28,10 +27,12 @@ from ..api.results import FileReference
 from ..api.spec import ResolvedSpec, RunSpec
 from ..devices import environment, find_device
 from ..files import file_digest
+from ..nn.training_form import tensors_of
 from ..precision import DTYPES, full_precision
-from ..training.checkpoints import load_weights, tensors_of
+from ..training.checkpoints import load_weights
 from ..training.gradients.choice import EngineName
 from ..training.platforms import differing_names, moved_names, platform_of
+from ..training.threads import torch_threads
 from .code import checking_code, other_code, require_plugins
 from .comparison import Check, absolute, close
 from .cost_facts import compare_costs_again, measured_again
@@ -61,7 +62,8 @@ ELSEWHERE = (
 )
 #: The claimed time must be at least the measured one divided by this: others may share a machine.
 FASTER = 30.0
-
+#: The most threads to train with, however many a record claims.
+MOST_THREADS = 1024
 
 #: What `claims` lists and training again tests.
 TESTED = frozenset({"trained by this recipe", "seconds of training", "training curve", "diverged"})
@@ -85,7 +87,8 @@ def retrain(path: str | PathLike[str], device: str = "auto") -> Retraining:
 
     The file stays as it is: `Retraining.record` has the proof. A record without training has no
     checks and no proof. Raises RecordError where training can't be repeated: on another device,
-    without a checkpoint, or where the installed code makes another run of the record's command.
+    without a checkpoint, or where the installed code makes another run of the record's command,
+    and PluginError where a plugin of the record is missing.
     """
     path = Path(path)
     record = read_record(path)
@@ -95,7 +98,8 @@ def retrain(path: str | PathLike[str], device: str = "auto") -> Retraining:
     on_device = find_device(device)
     plan = _plan(path, record, environment(on_device))
     assert record.training is not None
-    with _threads(record.environment.threads), full_precision(DTYPES[record.spec.dtype]):
+    threads = max(1, min(record.environment.threads, MOST_THREADS))
+    with torch_threads(threads), full_precision(DTYPES[record.spec.dtype]):
         ready = _train(plan, record.training, on_device)
         here = environment(on_device)
         measured = measure(plan, ready.models, on_device)
@@ -166,19 +170,11 @@ def _checkpoint(path: Path, spec: ResolvedSpec) -> Path:
     raise RecordError(f"{path}: its checkpoint {spec.init} is not here")
 
 
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(max(1, min(count, 1024)))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def _train(plan: Plan, training: TrainingReport, device: torch.device) -> ReadyModels:
     """Train again, with the same program where it can be asked for."""
-    name = training.engine.removesuffix(" graph")
+    name, _, graph = training.engine.partition(" ")
+    if graph and name != "compiled":
+        name = "graph"  # chooses as the run did; other names take no graph
     engine = cast("EngineName", name if name in get_args(EngineName) else "auto")
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(Path(folder), str(device), resume=False, engine=engine)
@@ -247,7 +243,8 @@ def _compare_weights(path: Path, record: Record, models: Sequence[Model], plan: 
     states = _weights(path, record)
     apart = way = 0.0
     for model in models:
-        start = dict(initial_module(plan, model.seed or 0).named_parameters())
+        with full_precision(DTYPES[plan.spec.dtype]):
+            start = dict(initial_module(plan, model.seed or 0).named_parameters())
         for name, now in model.module.named_parameters():
             recorded = states.get(model.seed, {}).get(name)
             if recorded is None or recorded.shape != now.shape:

@@ -50,9 +50,7 @@ def spread(measured: Measured, moved: Sequence[Measured]) -> dict[str, Values]:
     """
     spreads = {}
     for name, values in measured.values.items():
-        changes = [np.abs(other.values[name] - values) for other in moved if name in other.values]
-        if not changes:  # grades, which are not given again
-            continue
+        changes = [np.abs(other.values[name] - values) for other in moved]
         largest = np.nan_to_num(np.max(changes, axis=0), nan=np.inf)
         spreads[name] = FACTOR * np.maximum(largest, np.median(largest))
     if measured.answers is not None:

@@ -60,7 +60,7 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
         asked_shifts(plan)
     records = _existing(plans, settings)
     without = {plan.spec.id: plan for plan in plans if plan.spec.id not in records}
-    # In one order, so that a group that is asked for in another finds its checkpoint.
+    # Sorted, so that a group finds its checkpoint in whatever order it is asked for.
     missing = [without[run_id] for run_id in sorted(without)]
     if missing:
         require_writable(settings.out)
@@ -118,8 +118,8 @@ def _make(plans: Sequence[Plan], settings: Settings, device: torch.device) -> di
     except (*PLUGIN_FAILURES, KeyboardInterrupt) as error:
         for plan in plans:
             if plan.spec.id not in records:
-                own = errors.get(plan.spec.id, error)
-                host().notify("iclbench_run_failed", spec=plan.spec, error=own)
+                run_error = errors.get(plan.spec.id, error)
+                host().notify("iclbench_run_failed", spec=plan.spec, error=run_error)
         raise
     return records
 
@@ -148,10 +148,10 @@ def _records(
                 measured.append((plan, models, record))
             except PLUGIN_FAILURES as error:
                 errors[plan.spec.id] = error
-                if len(plans) > 1:  # of which the next one needs the memory
+                if len(plans) > 1:  # the next evaluation needs that memory
                     traceback.clear_frames(error.__traceback__)
                 keep_trained(plan, models, settings.out, device)
-    # Once one has its record, the others are never that program again.
+    # A group with some records is never resumed as that group: a signal waits for all of them.
     with deferred() as signal_received:
         written = list(_written(measured, settings, device, errors))
         remove_checkpoints(checkpoints, plans, settings.out, errors)

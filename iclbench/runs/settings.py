@@ -42,6 +42,6 @@ class Settings:
         if self.eval_batch is not None and self.eval_batch < 1:
             raise UsageError(f"eval_batch={self.eval_batch} is less than 1")
         if not self.checkpoint_seconds >= 0:  # NaN is not
-            raise UsageError(f"checkpoint_seconds={self.checkpoint_seconds} is no time")
+            raise UsageError(f"checkpoint_seconds={self.checkpoint_seconds}: it must be 0 or more")
         if self.engine not in (engines := get_args(EngineName)):
             raise unknown("engine", self.engine, engines)

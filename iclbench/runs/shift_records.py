@@ -16,7 +16,7 @@ from ..devices import find_device
 from ..files import require_writable
 from ..precision import DTYPES, full_precision
 from .exclusive import exclusive
-from .facts import recompute
+from .facts import compare_spec, recompute
 from .models import given_models
 from .plan import Plan
 from .settings import Settings
@@ -37,22 +37,32 @@ def _as_it_is_now(store: RecordStore, record: Record) -> Record:
 @exclusive()
 def evaluate_shifts(
     path: str | Path,
-    shifts: Sequence[str] = (ALL,),
+    shifts: str | Sequence[str] = ALL,
     device: str = "auto",
     eval_batch: int | None = None,
 ) -> Record:
     """Add evaluations under shift to the record in `path`, and return it; nothing is trained.
 
-    Raises UsageError for a shift that its task does not define, and RecordError for a damaged
-    record, or one that is not at its place in a folder of records.
+    `shifts` are names, or `all`. `eval_batch` prompts are evaluated at once; None: see
+    `default_eval_batch`. Raises UsageError for a shift that the task does not define; RecordError
+    for a record that is damaged, lies outside a folder of records, is of another run by the
+    installed code, or was replaced meanwhile; and RunError for shifts that fail, once the others
+    are in the record.
     """
     path = Path(path).resolve()
+    names = (shifts,) if isinstance(shifts, str) else tuple(shifts)
     record = read_record(path)
     settings = Settings(path.parent.parent, device, eval_batch=eval_batch)
     require_place(path, record)
     require_writable(settings.out)
     plan = recompute(path, record).plan
-    request = plan.request.model_copy(update={"shift": tuple(shifts)})
+    differing = [check for check in compare_spec(record, plan) if not check.holds]
+    if differing:
+        raise RecordError(
+            f"{path}: the installed code makes another run of its command: "
+            f"{differing[0].difference}"
+        )
+    request = plan.request.model_copy(update={"shift": names})
     return add_shifts(replace(plan, request=request), record, settings, find_device(device))
 
 

@@ -56,7 +56,7 @@ def asked_shifts(plan: Plan) -> list[str]:
     for name in asked:
         if name not in known:
             raise unknown("shift", name, list(known))
-    return list(asked)
+    return list(dict.fromkeys(asked))
 
 
 def shifted_plan(plan: Plan, name: str) -> Plan:

@@ -16,6 +16,8 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from ..api.config import Config
 from ..api.errors import UsageError
 from ..api.prompts import Signature
+from ..api.results import MOST_VALUES
+from ..api.task import Task
 from ..devices import machine_memory
 
 #: The largest integer among the arguments of a task or a model, except seeds.
@@ -54,6 +56,19 @@ def require_room(prompts: int, signature: Signature, what: str) -> None:
         raise UsageError(
             f"{what}: {prompts:,} prompts need at least {_gigabytes(needed)}; this machine has "
             f"{_gigabytes(memory)}"
+        )
+
+
+def require_storable(evaluations: int, task: Task[Any]) -> None:
+    """Raise UsageError for more values than a record holds, before anything is trained.
+
+    `evaluations` are pairs of a model and a prompt.
+    """
+    values = evaluations * max(1, sum(len(axis.values) for axis in task.axes.values()))
+    if values > MOST_VALUES:
+        raise UsageError(
+            f"task {task.name}: {values:,} values are more than a record holds ({MOST_VALUES:,}); "
+            "evaluate fewer prompts or seeds"
         )
 
 

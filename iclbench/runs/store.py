@@ -158,8 +158,13 @@ class RecordStore:
         problem = content_problem(content)
         if problem is not None:
             raise RunError(f"its record can't be written: {problem}")
-        text = json.dumps(content, indent=1, allow_nan=False)
-        write_atomically(path, (text + "\n").encode())
+        data = (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
+        if len(data) > MOST_RECORD_BYTES:
+            raise RunError(
+                f"its record can't be written: it would have {len(data):,} bytes, and at most "
+                f"{MOST_RECORD_BYTES:,} are read"
+            )
+        write_atomically(path, data)
         if not before <= {reference.name for reference in record.files()}:
             self.objects.collect()
         record.stored_in(StoredFiles(path))

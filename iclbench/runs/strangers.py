@@ -87,7 +87,8 @@ def _optimizers(content: Any) -> Iterator[str]:
             if key == "optimizer" and isinstance(value, str):
                 yield value
             elif key == "optimizers" and isinstance(value, list):
-                yield from (str(item["name"]) for item in value if "name" in item)
+                named = (item for item in value if isinstance(item, Mapping) and "name" in item)
+                yield from (str(item["name"]) for item in named)
             yield from _optimizers(value)
     elif isinstance(content, list | tuple):
         for item in content:

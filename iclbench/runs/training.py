@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -25,7 +26,7 @@ from ..training.resumption import Resumption
 from ..training.schedules import fit_schedule
 from ..training.state import Replica
 from .budget import FixedSteps, budget_report, fix_steps, steps_path
-from .exclusive import lock_of
+from .exclusive import alone, lock_of
 from .models import Model, given_models, initial_module, require_usable
 from .operations import count_operations
 from .plan import Plan
@@ -45,9 +46,12 @@ def train_or_load(
     others = [plan for plan in plans if plan.spec.id not in known]
     trained: Iterator[ReadyModels] = iter(())
     if others:
-        trained = train(others, settings, device)
-        # Before any is evaluated, so that no evaluation is lost if training is interrupted.
-        trained = chain([next(trained)], trained)
+        # The caller has locked the checkpoint of all; that of some may be another process's.
+        some = alone(checkpoint_path(others, settings.out)) if known else nullcontext()
+        with some:
+            trained = train(others, settings, device)
+            # Before any is evaluated, so that no evaluation is lost if training is interrupted.
+            trained = chain([next(trained)], trained)
     return (known.pop(p.spec.id) if p.spec.id in known else next(trained) for p in plans)
 
 
@@ -74,7 +78,7 @@ def _all_kept(plans: Sequence[Plan], out: Path, device: torch.device) -> dict[st
     A file that can't be used is replaced, where several are trained. Raises RecordError where it is
     that of the only one.
     """
-    found: dict[str, ReadyModels] = {}
+    kept_by_id: dict[str, ReadyModels] = {}
     refused: dict[str, RecordError] = {}
     for plan in plans:
         path, name = checkpoint_path([plan], out), f"{plan.spec.model} on {plan.spec.task}"
@@ -85,12 +89,12 @@ def _all_kept(plans: Sequence[Plan], out: Path, device: torch.device) -> dict[st
             continue
         if models is not None:
             report(f"{name}: trained before, see {path}; evaluating it")
-            found[plan.spec.id] = models
+            kept_by_id[plan.spec.id] = models
     for name, reason in refused.items():
-        if len(plans) - len(found) == 1:
+        if len(plans) - len(kept_by_id) == 1:
             raise reason
         report(f"{name} is trained again: {str(reason).partition(';')[0]}")
-    return found
+    return kept_by_id
 
 
 def _given(plan: Plan) -> ReadyModels:
@@ -197,11 +201,11 @@ def remove_checkpoints(
     If runs with these ids have `failed` since, what was kept of them stays; so does everything
     where nothing was kept of one of them.
     """
-    own = {plan.spec.id: checkpoint_path([plan], out) for plan in plans}
-    stays = [path for run_id, path in own.items() if run_id in failed]
-    if not all(path.exists() for path in stays):
+    own_paths = {plan.spec.id: checkpoint_path([plan], out) for plan in plans}
+    kept_paths = [path for run_id, path in own_paths.items() if run_id in failed]
+    if not all(path.exists() for path in kept_paths):
         return
-    for path in {*used, *own.values()}.difference(stays):
+    for path in {*used, *own_paths.values()}.difference(kept_paths):
         if path not in used and lock_of(path).exists():
             continue  # another process trains that run alone
         for file in (path, steps_path(path), *unfinished(path)):

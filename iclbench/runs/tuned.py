@@ -132,8 +132,8 @@ def agrees(plan: Plan, document: TuningDocument) -> bool:
 def choose_tuning(plan: Plan, documents: list[TuningDocument]) -> TuningDocument | None:
     """The tuning for a plan: that of its budget first, then of most trials, then the newest.
 
-    One that fits but for its prompts, or an argument that the run gives, comes last: `tuned` says
-    what it is. None if there is none.
+    If none fits, it is one that differs only in its prompts or in an argument of the run; `tuned`
+    then says which. None if there is none.
     """
     fitting = [
         document

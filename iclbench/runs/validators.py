@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..api.costs import Operations, ValidationCurve
+from ..api.costs import SCORES, Operations, ValidationCurve
 from ..api.digits import digits
 from ..api.evaluation import EvaluationContext
 from ..api.random import derive_seed, torch_generator
@@ -33,9 +33,8 @@ AIM = SHARE / 2
 PASSES = 3
 #: Prompts of the two evaluations that are timed before training.
 PROBES = (8, 32)
-#: The scores of a model at a point of the curve.
+#: The scores of a model at a point of the curve, besides the mean.
 QUANTILES = {"q05": 0.05, "median": 0.5, "q95": 0.95}
-SCORES = ("mean", *QUANTILES)
 Scores = dict[str, float | None]
 #: Significant digits in a curve.
 SIGNIFICANT = 5
@@ -47,7 +46,7 @@ class Validator:
     def __init__(
         self, plan: Plan, prompts: int, device: torch.device, batch_size: int | None = None
     ) -> None:
-        self.plan, self.prompts = plan, prompts
+        self.plan = plan
         self.device, self._batch_size = device, batch_size or default_eval_batch(device)
         dtype = DTYPES[plan.spec.dtype]
         self._batches = plan.task.evaluation_batches(prompts, validation_seed(plan), dtype)

@@ -1,8 +1,8 @@
 """Comparing every prompt's recorded value with the one measured again.
 
 A number in a record can be recomputed from the values, so values that agree prove the numbers.
-Rounding differs between machines: an error near the floor is rounding, and may differ by itself.
-So it is compared in three ways: every prompt alone, the mean digits of all prompts, which an
+Rounding differs between machines, so an error near the floor may differ although nothing is wrong.
+It is compared in three ways: every prompt alone, the mean digits of all prompts, which an
 error divided by three would move, and the order of the prompts.
 """
 

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from ..api.architecture import Architecture
 from ..api.random import derive_seed
 from ..api.spec import ResolvedSpec, RunSpec
+from ..nn.training_form import tensors_of
 from ..plugins import host
 from ..precision import DTYPES, full_precision
-from ..training.checkpoints import tensors_of
 from ..training.replicas import matching
 from .plan import Plan
 from .sizes import bounded_model
@@ -179,7 +179,7 @@ def _updated_buffers(module: nn.Module, plan: Plan) -> set[str]:
 
 
 def unlike_saved(built: Built, states: States) -> list[str]:
-    """The tensors that a run's weights file would hold in another dtype or shape, or at all.
+    """The tensors that the file lacks, or holds in another dtype or shape than a run would.
 
     What is left out could not be compared, and another dtype may hide another value.
     """
@@ -196,7 +196,7 @@ def unlike_saved(built: Built, states: States) -> list[str]:
 
 
 def _are_equal(built: Tensor, recorded: Tensor) -> bool:
-    """Whether tensors are equal but for the rounding of another processor."""
+    """Whether two tensors are equal up to the rounding of another processor."""
     return (built.dtype, built.shape) == (recorded.dtype, recorded.shape) and torch.allclose(
         built.detach(), recorded, rtol=1e-5, atol=0.0, equal_nan=True
     )

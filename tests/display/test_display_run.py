@@ -72,7 +72,7 @@ def test_a_record_knows_its_folder_and_one_in_memory_does_not(folder, trained):
     assert read_record(trained.path).folder == folder
     loose = iclbench.Record.model_validate_json(trained.model_dump_json())
     assert loose == trained
-    with pytest.raises(RecordError, match="read from no folder"):
+    with pytest.raises(RecordError, match="the record has no folder"):
         loose.frame()
 
 
@@ -129,6 +129,12 @@ def test_the_module_of_a_record_gives_its_errors_again(trained, solved, tmp_path
     assert iclbench.load_model(trained.path).state_dict().keys() == trained.weights()[0].keys()
     with pytest.raises(UsageError, match="unknown seed '7'"):
         iclbench.load_model(trained, 7)
+
+
+def test_the_module_of_a_record_is_that_of_the_first_seed_that_was_given(tmp_path):
+    record = run("lsa", "least-squares", **{**SMALL, "seeds": (3, 1)}, out=tmp_path)
+    states = iclbench.load_model(record).state_dict()
+    assert all(torch.equal(states[name], tensor) for name, tensor in record.weights()[3].items())
 
 
 def test_one_name_is_as_good_as_a_list_of_it(tmp_path):

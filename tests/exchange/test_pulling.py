@@ -43,7 +43,7 @@ class Listed:
      "C:evil.json", "a/\x1b[2J.json", "a\nb", "a/" + "b" * 600, ""],
 )  # fmt: skip
 def test_a_path_that_leads_outside_refuses_everything(path):
-    with pytest.raises(RecordError, match="leads outside"):
+    with pytest.raises(RecordError, match="not a plain path in it"):
         listing(Listed("README.md", path))
 
 
@@ -64,7 +64,7 @@ def test_records_under_other_names_are_named_where_there_are_no_others(tmp_path)
 
 def test_a_repository_that_names_a_file_outside_is_refused(published, refused):
     published.files["../../evil.json"] = b"{}"
-    refused("leads outside")
+    refused("not a plain path in it")
 
 
 def test_only_what_records_name_is_pulled(published, cli, tmp_path):
@@ -189,16 +189,27 @@ def test_a_record_that_is_there_already_is_never_replaced(published, cli, tmp_pa
     assert len(list(RecordStore(out).paths())) == 2
 
 
-def test_a_proof_of_training_again_is_not_taken_over(published, cli, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "options", "stays"),
+    [("retrained", (), False), ("evaluated", (), False), ("evaluated", ("--verify",), True)],
+)
+def test_a_proof_stays_only_where_it_was_seen_to_hold(
+    published, cli, tmp_path, kind, options, stays
+):
     path, content = record_of(published)
     assert content["proof"] is None
-    proof = {"kind": "retrained", "created": "2026-11-01T00:00:00+00:00", "same_bits": True,
-             "environment": content["environment"], "plugins": content["plugins"]}  # fmt: skip
+    proof = {
+        "kind": kind,
+        "created": "2026-11-01T00:00:00+00:00",
+        "same_bits": True if kind == "retrained" else None,
+        "environment": content["environment"],
+        "plugins": content["plugins"],
+    }
     published.files[path] = json.dumps(forged(content, "proof", proof)).encode()
     out = tmp_path / "back"
     for _ in range(2):
-        assert cli("pull", "datasets/eve/board", "--out", out).code == 0
-        assert json.loads((out / path).read_text())["proof"] is None
+        assert cli("pull", "datasets/eve/board", "--out", out, *options).code == 0
+        assert (json.loads((out / path).read_text())["proof"] is not None) == stays
 
 
 # Folders

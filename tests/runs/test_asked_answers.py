@@ -85,7 +85,7 @@ def test_forged_answers_are_noticed(path, forgery):
 @pytest.mark.parametrize(
     ("forgery", "message"),
     [
-        (lambda lines: lines[:-1], "none to a question"),
+        (lambda lines: lines[:-1], "no answer to one of its questions"),
         (lambda lines: [*lines, lines[-1]], "a question and an answer each"),
         (lambda lines: [*lines, {"question": 1, "answer": "1"}], "a question and an answer each"),
         (lambda lines: [*lines, ["question"]], "a question and an answer each"),
@@ -163,7 +163,7 @@ def test_what_is_missing_is_found_before_anything_is_asked(provide, tmp_path):
             "depends on the other prompts",
         ),
         ({"read": lambda self, a, s, c: []}, "0 numbers, not 1"),
-        ({"read": lambda self, a, s, c: [float("inf")]}, "without end"),
+        ({"read": lambda self, a, s, c: [float("inf")]}, "not finite"),
         ({"read": lambda self, a, s, c: [1e6 if a == "nan" else 0.0]}, "'nan' is read as"),
     ],
 )

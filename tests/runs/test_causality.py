@@ -57,6 +57,37 @@ def test_a_model_without_states_can_be_tested_on_stories():
         require_causal(LooksAhead(STORIES.signature), STORIES)
 
 
+class Beginning(Recurrent):
+    """Makes its first state in its forward pass."""
+
+    def forward(self, prompt):
+        x = self.table(prompt.ids)
+        return self.readout(self.cell(x, torch.zeros(1, len(x), 6))[0])
+
+
+class InFloat32(Beginning):
+    def forward(self, prompt):
+        if self.readout.weight.dtype != torch.float32:
+            raise TypeError("this kernel computes in float32")
+        return super().forward(prompt)
+
+
+class LooksAheadInFloat32(InFloat32):
+    def forward(self, prompt):
+        answers = super().forward(prompt)
+        return answers + answers.roll(-1, dims=1)
+
+
+@pytest.mark.parametrize("kind", [Beginning, InFloat32])
+def test_a_model_may_make_tensors_of_its_own_and_have_one_dtype(kind):
+    require_causal(kind(STORIES.signature), STORIES)
+
+
+def test_a_look_ahead_of_a_model_of_one_dtype_is_caught():
+    with pytest.raises(UsageError, match="would read the answers"):
+        require_causal(LooksAheadInFloat32(STORIES.signature), STORIES)
+
+
 @pytest.mark.parametrize("task", [STORIES, PREFIXES], ids=["stories", "prefixes"])
 def test_a_look_ahead_after_the_states_is_caught(task):
     assert reads_ahead(cheating_after_its_states(task.signature), task) is not None

@@ -65,6 +65,8 @@ def test_changed_facts_are_noticed(records):
         ({"rate": None}, "budget steps"),
         ({"core_seconds": 36_000.0}, "core time per seed"),
         ({"device_seconds": 1.0}, "time on a GPU"),
+        ({"rate": 1e308}, "budget steps"),
+        ({"asked": "no budget"}, "budget asked"),
     ):
         claimed = record.budget.model_copy(update=contradiction)
         assert failing(record, budget=claimed) == [fact]
@@ -178,3 +180,13 @@ def test_training_again_notices_other_scores_and_too_low_a_cost(records):
     checks = list(compare_costs_again(forged, ready, exactly=True))
     assert [check.holds for check in checks] == [False, False]
     assert len(list(compare_costs_again(forged, ready, exactly=False))) == 1
+
+
+def test_training_again_notices_too_little_time_on_a_gpu(records):
+    record = records["budget"]
+    now = record.budget.model_copy(update={"device_seconds": 36_000.0})
+    ready = ReadyModels([], record.operations, None, now, None)
+    claimed = record.budget.model_copy(update={"device_seconds": 600.0})
+    forged = record.model_copy(update={"budget": claimed, "validation_curve": None})
+    failing = [c.name for c in compare_costs_again(forged, ready, exactly=False) if not c.holds]
+    assert failing == ["device time per seed, again"]

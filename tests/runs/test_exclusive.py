@@ -10,6 +10,7 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+import torch
 from small_runs import TINY
 
 from iclbench import RecordStore, RunSpec, UsageError, hookimpl, host, run, verify
@@ -18,7 +19,7 @@ from iclbench.runs.exclusive import alone, exclusive
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
-from iclbench.runs.training import checkpoint_path
+from iclbench.runs.training import checkpoint_path, keep_trained, train, train_or_load
 from iclbench.sweeps.tuning.planning import TRIALS_FOLDER, planned_search
 from iclbench.sweeps.tuning.search import tune
 from iclbench.sweeps.tuning.settings import SearchSettings
@@ -106,6 +107,21 @@ def test_a_program_leaves_the_checkpoint_of_a_run_that_another_process_trains_al
         assert not free.exists()
 
 
+def test_the_rest_of_a_program_is_not_trained_beside_a_process_that_trains_it(tmp_path):
+    requests = [
+        RunSpec(model="lsa", **TINY, recipe_args={"learning_rate": r}) for r in (1e-3, 2e-3)
+    ]
+    kept_plan, other = plans = [resolve(request) for request in requests]
+    device = torch.device("cpu")
+    (ready,) = train([kept_plan], Settings(tmp_path, device="cpu"), device)
+    keep_trained(kept_plan, ready, tmp_path, device)
+    with (
+        alone(checkpoint_path([other], tmp_path)),
+        pytest.raises(CheckpointError, match="another process is training this run"),
+    ):
+        list(train_or_load(plans, Settings(tmp_path, device="cpu"), device))
+
+
 def test_a_record_that_another_process_made_meanwhile_is_not_made_again(tmp_path, monkeypatch):
     """It ends between the look for a record and the lock."""
     theirs = run(model="lsa", **TINY, out=tmp_path / "theirs", shift=("noisy",))
@@ -128,6 +144,9 @@ def test_a_search_beside_itself_is_refused(tmp_path):
     other = resolve(RunSpec(model="lsa", **{**TINY, "seeds": 3}))
     search = planned_search(other, Settings(tmp_path), SearchSettings(trials=2))
     path = tmp_path / TRIALS_FOLDER / f"search-{search.key}"
-    with alone(path), pytest.raises(CheckpointError, match="another process is training this run"):
+    with (
+        alone(path),
+        pytest.raises(CheckpointError, match="another process is running this search"),
+    ):
         tune(plan, Settings(tmp_path))
     assert not list(tmp_path.rglob("*.json"))

@@ -45,7 +45,7 @@ def test_arguments_that_change_no_score_change_no_id(tmp_path):
     ("more", "message"),
     [
         ({"grader": "lenght"}, "unknown grader 'lenght'; did you mean 'length'"),
-        ({"grader_args": {"facter": 1}}, "unknown field 'facter'; did you mean factor"),
+        ({"grader_args": {"facter": 1}}, "unknown field 'facter'; did you mean 'factor'?"),
         ({"grader": None, "grader_args": {"factor": 1}}, "--grader-args needs --grader"),
         ({"grader": None, "grader_budget": 1.0}, "--grader-budget needs --grader"),
         ({"grader_budget": 0.0}, "grader_budget"),

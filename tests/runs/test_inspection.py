@@ -67,12 +67,18 @@ class Hidden(Model):
 
 class InFloat32(Model):
     def forward(self, prompt):
+        return super().forward(prompt) @ torch.ones(1, 1, dtype=torch.float32)
+
+
+class HiddenBesideItsOwnTensors(Hidden):
+    def forward(self, prompt):
         return super().forward(prompt) @ torch.ones(1, 1)
 
 
-def test_a_dependence_behind_a_parameter_that_begins_with_0_is_found():
+@pytest.mark.parametrize("kind", [Hidden, HiddenBesideItsOwnTensors])
+def test_a_dependence_behind_a_parameter_that_begins_with_0_is_found(kind):
     assert (
-        find_problem(Hidden(), TASK)
+        find_problem(kind(), TASK)
         == "a prompt's prediction depends on the other prompts of its batch"
     )
 

@@ -14,8 +14,8 @@ from iclbench.runs.settings import Settings
     ("values", "message"),
     [
         ({"eval_batch": 0}, "eval_batch=0 is less than 1"),
-        ({"checkpoint_seconds": math.nan}, "checkpoint_seconds=nan is no time"),
-        ({"checkpoint_seconds": -1.0}, "checkpoint_seconds=-1.0 is no time"),
+        ({"checkpoint_seconds": math.nan}, "checkpoint_seconds=nan: it must be 0 or more"),
+        ({"checkpoint_seconds": -1.0}, "checkpoint_seconds=-1.0: it must be 0 or more"),
         ({"engine": "leading"}, "unknown engine 'leading'"),
         ({"engine": "vmaped"}, "did you mean 'vmapped'"),
     ],

@@ -236,7 +236,7 @@ def test_further_evaluations_end_a_proof_that_has_not_seen_them(trained, monkeyp
     assert read_record(path).proof is not None
     monkeypatch.chdir(path.parent)
     # A record may be named from within its folder.
-    after = evaluate_shifts(path.name, ["quadrants"], "cpu")
+    after = evaluate_shifts(path.name, "quadrants", "cpu")
     assert after.proof is None
     assert set(after.evaluations) == {"main", "quadrants"}
     assert read_record(path) == after

@@ -19,6 +19,7 @@ LEAST_SQUARES = {"model": "zero", "task": "least-squares"}
     ("request_", "reason"),
     [
         ({"eval_prompts": 10**12}, "1,000,000,000,000 prompts need"),
+        ({"eval_prompts": 10**6, "seeds": tuple(range(200))}, "200,000,000 values are more than"),
         ({"task_args": {"examples": 10**9}}, "examples=1,000,000,000 is too large"),
         ({"task_args": {"dim": 10**7, "examples": 10**7}}, "2,048 prompts need"),
         ({"model": "transformer", "model_args": {"layers": 10**9}}, "layers=1,000,000,000"),

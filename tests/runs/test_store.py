@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from forging import reseal
 
-from iclbench import RecordError, RecordStore, verify
+from iclbench import RecordError, RecordStore, RunError, verify
 from iclbench.api.record import record_schema
 from iclbench.leaderboards.reading import sound_records_of
 from iclbench.runs.proofs import write_proof
@@ -77,6 +77,14 @@ def test_a_record_that_holds_nan_is_refused(copied):
     copied.write_text(copied.read_text().replace('"seconds": ', '"seconds": NaN, "was": ', 1))
     with pytest.raises(RecordError, match="not finite"):
         read_record(copied)
+
+
+def test_a_record_that_nobody_could_read_is_not_written(store, tmp_path, monkeypatch):
+    record = read_record(next(store.paths()))
+    monkeypatch.setattr("iclbench.runs.store.MOST_RECORD_BYTES", 1000)
+    with pytest.raises(RunError, match="at most 1,000 are read"):
+        RecordStore(tmp_path).write(record)
+    assert list(RecordStore(tmp_path).paths()) == []
 
 
 def test_foreign_files_are_passed_over(store, tmp_path):

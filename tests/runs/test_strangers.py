@@ -72,6 +72,7 @@ def test_a_tuning_names_no_code_either():
         "trials": [{"recipe_args": {"optimizer": "e.F"}}],
     }
     assert list(_optimizers([None, tuning])) == ["adam", "a.B", "c.D", "e.F"]
+    assert list(_optimizers({"optimizers": [5, None, {}]})) == []
 
 
 def test_optimizers_of_known_packages_are_taken():

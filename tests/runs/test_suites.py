@@ -61,7 +61,7 @@ def test_changes_apply_to_the_models_and_not_to_the_solvers():
 def test_a_wrong_argument_is_an_error_and_no_lack_of_the_model():
     cell = cells(["transformer"], model_args={"layer": 1})["regression", "transformer"]
     assert cell.unsupported is None
-    assert "did you mean layers" in str(cell.error)
+    assert "did you mean 'layers'" in str(cell.error)
     assert not isinstance(cell.error, UnsupportedError)
 
 

@@ -124,7 +124,7 @@ def test_wrong_names_and_arguments_are_refused(notes, tmp_path):
     notes()
     for names, args, message in [
         ("note", {}, "did you mean 'notes'"),
-        ("notes", {"notes": {"wort": 1}}, "did you mean word"),
+        ("notes", {"notes": {"wort": 1}}, "did you mean 'word'?"),
         ("notes", {"other": {}}, "not asked for"),
     ]:
         with pytest.raises(UsageError, match=message), tracking(names, out=tmp_path, args=args):

@@ -20,6 +20,7 @@ from iclbench import (
 )
 from iclbench.api.record import GradingCost
 from iclbench.runs.grading import RecordedGrader
+from iclbench.runs.measure import measure
 from iclbench.runs.objects import Objects
 from iclbench.runs.recorded_endings import same_endings
 from iclbench.runs.store import read_record
@@ -50,6 +51,28 @@ def test_verify_asks_a_paid_grader_nothing(paid):
     assert checks["grade_length mean"].holds
     written = checks["graded endings, written again"]
     assert (written.recorded, written.measured, written.holds) == (4, 4, True)
+
+
+def test_a_graded_record_from_elsewhere_is_allowed_what_rounding_does(paid, monkeypatch):
+    """Grades are not given again with other rounding."""
+
+    def scaled(measured, factor):
+        values = {
+            name: array if name.startswith("grade_") else factor * array
+            for name, array in measured.values.items()
+        }
+        return measured._replace(values=values)
+
+    def elsewhere(*args, **kwargs):
+        return scaled(measure(*args, **kwargs), 1.01)
+
+    monkeypatch.setattr("iclbench.runs.verify.measure", elsewhere)
+    for factors, holds in (((1.01, 1.01), False), ((0.97, 0.99, 1.01, 1.03), True)):
+        monkeypatch.setattr(
+            "iclbench.runs.verify.measure_rounded",
+            lambda *args, factors=factors: [scaled(measure(*args), f) for f in factors],
+        )
+        assert all(check.holds for check in verify(paid)) == holds
 
 
 def test_answers_that_give_other_grades_are_noticed(paid):

@@ -150,7 +150,8 @@ def _model(plan: Plan, seed: int, record: Record, store: RecordStore) -> Model:
     """The trained model of a seed's record."""
     assert record.weights_file is not None
     (state,) = load_weights(store.objects.sound_path(record.weights_file)).states.values()
-    module = plan.architecture.build(plan.task.signature, plan.config)
+    with full_precision(DTYPES[plan.spec.dtype]):
+        module = plan.architecture.build(plan.task.signature, plan.config)
     load_state(module, state, f"seed {seed}")
     return Model(seed, module, record.seeds[0].diverged_at)
 

@@ -56,7 +56,7 @@ def run_search(
 
     Raises CheckpointError beside another process that does: each would miss the other's trials.
     """
-    with alone(settings.out / TRIALS_FOLDER / f"search-{planned.key}"):
+    with alone(settings.out / TRIALS_FOLDER / f"search-{planned.key}", "running this search"):
         failures = _run(planned.trials, settings, search, report, listener)
     return document_of(planned, RecordStore(settings.out / TRIALS_FOLDER), failures, search)
 
