@@ -1,4 +1,4 @@
-"""In-context classification: categories of a softmax of a function that varies by context."""
+"""In-context classification: classes of a softmax of a function that varies by context."""
 
 from iclbench import Entry, hookimpl
 

@@ -36,14 +36,14 @@ class AnchorsConfig(CategoricalConfig):
     )
 
     @model_validator(mode="after")
-    def _has_enough_categories(self) -> AnchorsConfig:
+    def _has_enough_classes(self) -> AnchorsConfig:
         if self.anchors > self.classes:
-            raise ValueError(f"{self.anchors} anchors need as many classes")
+            raise ValueError(f"anchors={self.anchors} exceeds classes={self.classes}")
         return self
 
 
 class Anchors(CategoricalTask[AnchorsConfig]):
-    """f(x) = λ Σₘ w_{c(m)} exp(−σₘ²‖x − x̃(m)‖), with anchors x̃ ~ N(0, I) of different categories.
+    """f(x) = λ Σₘ w_{c(m)} exp(−σₘ²‖x − x̃(m)‖), with anchors x̃ ~ N(0, I) of different classes.
 
     σₘ makes the kernel 0.1 at the nearest other anchor. The norm is not squared, as printed
     (Appendix E). The paper does not give the distribution of x.
@@ -91,7 +91,7 @@ class Anchors(CategoricalTask[AnchorsConfig]):
             index = (nearby * c.anchors).long().unsqueeze(2).expand_as(x)
             # The paper leaves the distribution of x open, hence this option.
             x = anchors.gather(1, index) + c.spread * x
-        return {"x": x, "shape": anchors, **self.draw_categories(random)}
+        return {"x": x, "shape": anchors, **self.draw_classes(random)}
 
 
 def _distances(a: Tensor, b: Tensor) -> Tensor:

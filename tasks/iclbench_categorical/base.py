@@ -1,4 +1,4 @@
-"""What the categorical tasks share: categories of a softmax, and the bound on the metrics."""
+"""What the categorical tasks share: classes of a softmax, and the bound on the metrics."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from iclbench import (
 )
 
 from .recipes import PAPER, QUICK
-from .shifts import input_shifts, label_shift
+from .shifts import label_shift, scale_shifts
 
 
 class CategoricalConfig(ClassificationConfig):
-    """The context and the categories."""
+    """The context and the classes."""
 
     dim: int = Field(10, ge=1, description="d, dimension of x")
     classes: int = Field(25, ge=2, description="C, number of classes")
@@ -50,14 +50,14 @@ class CategoricalTask(ClassificationTask[ConfigT]):
     """y ~ softmax(W_e f(x)), with another function f in every context (Wang et al., eq. 1).
 
     W_e (C, d') is drawn once, from `task_seed`, N(0, 1); `truth` holds log p(c | x) of the queries.
-    The draws of n contexts are x (n, N + Q, d); choice (n, N + Q), uniform, which picks each
-    category; order (n, C), uniform, whose order picks the context's categories; and shape (n, …),
-    which defines f.
+    The draws of n contexts are x (n, N + Q, d); choice (n, N + Q), uniform, which picks each y;
+    order (n, C), uniform, whose order picks the classes in f; and shape (n, …), which defines f
+    otherwise.
     """
 
     recipes = {"paper": PAPER, "quick": QUICK}
     pool_stream = "categorical pool"
-    # The model sees none of these: choice and order pick categories, shape defines f.
+    # The model sees none of these: choice and order pick classes, shape defines f.
     unrounded = frozenset({"choice", "order", "shape"})
     floor_summary = (
         "The paper's bound: the largest probability, and the entropy, under the true f and W_e, "
@@ -87,14 +87,14 @@ class CategoricalTask(ClassificationTask[ConfigT]):
         """Noisy labels, and inputs of other sizes."""
         return {
             "noisy-labels": label_shift(self.config.examples, self.config.classes),
-            **input_shifts(),
+            **scale_shifts(),
         }
 
     @abstractmethod
     def function(self, draws: Draws, x: Tensor, embedding: Tensor) -> Tensor:
         """f(x) (n, P, d') of each context at inputs x (n, P, d)."""
 
-    def draw_categories(self, random: Random) -> Draws:
+    def draw_classes(self, random: Random) -> Draws:
         """choice and order."""
         return {
             "choice": random.uniform("choice", self.config.points),
@@ -108,7 +108,7 @@ class CategoricalTask(ClassificationTask[ConfigT]):
         return (self.function(draws, x, embedding) @ embedding.mT).log_softmax(dim=2)
 
     def arrange(self, draws: Draws) -> Batch:
-        """Contexts, their categories drawn by inverting the distribution function."""
+        """Contexts, their classes drawn by inverting the distribution function."""
         examples, x = self.config.examples, draws["x"]
         logs = self.log_probabilities(draws, x)
         edges = logs.exp().cumsum(dim=2)
@@ -137,6 +137,6 @@ class CategoricalTask(ClassificationTask[ConfigT]):
 
 
 def chosen_classes(order: Tensor, count: int) -> Tensor:
-    """The first `count` of each context's categories in a random order, (n, count)."""
+    """The first `count` classes in each context's random order, (n, count)."""
     # The first of a random permutation: a draw without replacement, for all contexts at once.
     return order.argsort(dim=1)[:, :count]

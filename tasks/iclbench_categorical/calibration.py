@@ -18,7 +18,8 @@ class Calibration(Metric):
 
     The analysis has the expected calibration error over all prompts (Guo et al. 2017): the mean of
     |accuracy − confidence| over 15 bins of confidence, weighted by their counts; and the accuracy,
-    confidence and count of each bin, null for the means of an empty one.
+    confidence and count of each bin, null for the means of an empty one. If a confidence is not a
+    number, the error is null.
     """
 
     name = "calibration"
@@ -56,9 +57,9 @@ class Calibration(Metric):
         sums = [torch.zeros(BINS).double().index_add(0, bins, v) for v in (right, confidence)]
         # The mean of an empty bin is 0/0, which has no weight here and no point in the plot.
         accuracy, mean = (s / count for s in sums)
-        error = (count * (accuracy - mean).abs()).nansum() / count.sum()
+        gaps = torch.where(count > 0, count * (accuracy - mean).abs(), 0.0)
         return {
-            "expected_calibration_error": float(error),
+            "expected_calibration_error": finite(float(gaps.sum() / count.sum())),
             "accuracy": [finite(value) for value in accuracy.tolist()],
             "confidence": [finite(value) for value in mean.tolist()],
             "count": count.long().tolist(),

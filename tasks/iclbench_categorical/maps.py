@@ -29,14 +29,16 @@ class ProbabilityMaps(Metric):
     """Maps of the class probabilities that a model predicts over the plane, for one context.
 
     They are drawn at 24 × 24 points of [−1, 1]², as Appendix F of Wang et al. 2025 does. The
-    context is fresh and the same for every model. The maps show the most probable category of each
+    context is fresh and the same for every model. The maps show the most probable class of each
     quadrant, counter-clockwise from the top right, under the true f and W_e. Examples of these
-    categories are shown by number, others as circles. Numbers beside the maps:
+    classes are shown by number, others as circles. Numbers beside the maps:
 
     - `divergence`: the mean over the plane of KL(truth ‖ model)
-    - `agreement`: the share of the plane where both have the same most probable category
-    - `accuracy`: the mean true probability of the model's most probable category
-    - `bound`: that of the best category
+    - `agreement`: the share of the plane where both have the same most probable class
+    - `accuracy`: the mean true probability of the model's most probable class
+    - `bound`: that of the best class
+
+    Where an answer is NaN, it does not agree and is never right, and the divergence is null.
     """
 
     name = "probability-maps"
@@ -61,11 +63,12 @@ class ProbabilityMaps(Metric):
         prompts = _with_queries(prompt, points, task.config.queries)
         # All queries of a prompt are the same point, so the first answer is enough.
         predicted = predict(model, prompts, context)[:, 0].log_softmax(dim=1)
-        shown = _categories(truth, points)
+        shown = _likely_classes(truth, points)
         return {
             **_numbers(predicted, truth),
+            # The name of the key in published records.
             "categories": shown,
-            "maps": [_map(predicted, prompt, category, shown) for category in shown],
+            "maps": [_map(predicted, prompt, label, shown) for label in shown],
         }
 
 
@@ -92,35 +95,37 @@ def _with_queries(prompt: Any, points: Tensor, queries: int) -> Any:
     return Categorical(repeated(prompt.x), repeated(prompt.y), query)
 
 
-def _categories(truth: Tensor, points: Tensor) -> list[int]:
-    """The most probable category of each quadrant, without repetition."""
+def _likely_classes(truth: Tensor, points: Tensor) -> list[int]:
+    """The most probable class of each quadrant, without repetition."""
     right, top = points[:, 0] > 0, points[:, 1] > 0
-    categories: list[int] = []
+    classes: list[int] = []
     for quadrant in (right & top, ~right & top, ~right & ~top, right & ~top):
-        # The mean over the quadrant: near its borders another category may be the likeliest.
+        # The mean over the quadrant: near its borders another class may be the likeliest.
         best = int(truth[quadrant].exp().mean(dim=0).argmax())
-        categories += [best] if best not in categories else []
-    return categories
+        classes += [best] if best not in classes else []
+    return classes
 
 
 def _numbers(predicted: Tensor, truth: Tensor) -> dict[str, float | None]:
     best, true = predicted.argmax(dim=1), truth.argmax(dim=1)
+    # argmax takes NaN for the largest number.
+    valid = ~predicted.isnan().any(dim=1)
     probabilities = truth.exp()
     return {
         "divergence": finite(float((probabilities * (truth - predicted)).sum(dim=1).mean())),
-        "agreement": float((best == true).double().mean()),
-        "accuracy": float(probabilities.gather(1, best[:, None]).mean()),
+        "agreement": float(((best == true) & valid).double().mean()),
+        "accuracy": float((probabilities.gather(1, best[:, None]) * valid[:, None]).mean()),
         "bound": float(probabilities.amax(dim=1).mean()),
     }
 
 
-def _map(predicted: Tensor, prompt: Any, category: int, shown: list[int]) -> dict[str, Any]:
-    values = predicted[:, category].exp().reshape(GRID, GRID)
+def _map(predicted: Tensor, prompt: Any, label: int, shown: list[int]) -> dict[str, Any]:
+    values = predicted[:, label].exp().reshape(GRID, GRID)
     ticks = [round(v, 4) for v in axis().tolist()]
     text = [str(y) if y in shown else "○" for y in prompt.y[0].tolist()]
     x, y = ([round(v, 4) for v in column.tolist()] for column in prompt.x[0].double().unbind(1))
     return {
-        "name": f"p(y = {category} | x)",
+        "name": f"p(y = {label} | x)",
         "group": "probability",
         "values": [[finite(round(v, 6)) for v in row] for row in values.tolist()],
         "x": ticks,

@@ -1,4 +1,4 @@
-"""The task `categorical-quadrants`: a category for each quadrant (Wang et al., Appendix F)."""
+"""The task `categorical-quadrants`: a class for each quadrant (Wang et al., Appendix F)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .base import CategoricalConfig, CategoricalTask, chosen_classes
 
 
 class QuadrantsConfig(CategoricalConfig):
-    """The plane, 20 categories, 100 examples."""
+    """The plane, 20 classes, 100 examples."""
 
     dim: Literal[2] = Field(2, description="d, dimension of x; quadrants exist only in the plane")
     classes: int = Field(20, ge=4, description="C, number of classes")
@@ -21,9 +21,9 @@ class QuadrantsConfig(CategoricalConfig):
 
 
 class Quadrants(CategoricalTask[QuadrantsConfig]):
-    """f(x) = w_c of the category c of x's quadrant; x uniform on [−1, 1]².
+    """f(x) = w_c of the class c assigned to x's quadrant; x uniform on [−1, 1]².
 
-    A context's four categories are different.
+    A context's four classes are different.
     """
 
     name = "categorical-quadrants"
@@ -40,5 +40,5 @@ class Quadrants(CategoricalTask[QuadrantsConfig]):
     def draw(self, random: Random) -> Draws:
         """x, choice, order, and an empty shape; see `CategoricalTask`."""
         x = 2.0 * random.uniform("x", self.config.points, 2) - 1.0
-        # The function has no parameters beyond its categories.
-        return {"x": x, "shape": x[:, 0, :0], **self.draw_categories(random)}
+        # The function has no parameters beyond its classes.
+        return {"x": x, "shape": x[:, 0, :0], **self.draw_classes(random)}

@@ -13,4 +13,8 @@ QUICK = Recipe(
 """Takes minutes on two cores."""
 
 PAPER = Recipe(steps=100_000, batch=64, learning_rate=1e-3, schedule="cosine", warmup=1_000)
-"""The paper gives the number of epochs but no optimizer; this is enough to reach a plateau."""
+"""Fresh contexts, until the loss reaches a plateau.
+
+The paper passes over L = 2048 contexts (Figure 3 and Appendix F): `pool=2048` with `chunk=32`. It
+gives no optimizer or batch size.
+"""

@@ -9,12 +9,12 @@ import torch
 
 from iclbench import Draws, Random, Shift
 
-#: The part of the examples whose label is drawn again, uniformly from all classes.
+#: The probability that the label of an example is drawn again, uniformly from all classes.
 NOISY = 0.2
 
 
 def label_shift(examples: int, classes: int) -> Shift:
-    """Labels of a fifth of the examples drawn again; those of the queries stay."""
+    """Each label of an example redrawn with probability 0.2; those of the queries stay."""
 
     def change(draws: Draws, random: Random) -> Draws:
         chosen = random.uniform("noisy", examples) < NOISY
@@ -22,11 +22,11 @@ def label_shift(examples: int, classes: int) -> Shift:
         # −1 keeps the label that follows from the other draws.
         return {**draws, "relabelled": torch.where(chosen, labels, -1)}
 
-    return Shift(f"random labels for {NOISY:.0%} of the examples", change=change)
+    return Shift(f"each example's label redrawn with probability {NOISY:g}", change=change)
 
 
-def input_shifts() -> dict[str, Shift]:
-    """Inputs of half and of twice the size."""
+def scale_shifts() -> dict[str, Shift]:
+    """Inputs multiplied by 0.5 and by 2."""
     return {
         f"inputs-{name}": Shift(f"inputs multiplied by {factor:g}", change=_times(factor))
         for name, factor in {"half": 0.5, "double": 2.0}.items()

@@ -46,7 +46,7 @@ class FunctionConfig(PrefixConfig):
 class ScaledConfig(FunctionConfig):
     """The same, and the scale of the values."""
 
-    scale: float = Field(1.0, gt=0, description="standard deviation of the function's weights")
+    scale: float = Field(1.0, gt=0, description="factor on all values")
 
 
 ConfigT = TypeVar("ConfigT", bound=FunctionConfig)

@@ -35,8 +35,7 @@ class LinearClassification(FunctionTask[FunctionConfig]):
     @property
     def axes(self) -> dict[str, Axis]:
         """prefix_accuracy runs over the prefixes k = 0…N."""
-        values = tuple(map(float, range(self.config.examples + 1)))
-        return {"prefix_accuracy": Axis("prefix", values)}
+        return {"prefix_accuracy": super().axes["prefix_error"]}
 
     def draw_function(self, random: Random) -> Draws:
         """w (rows, D, 1)."""

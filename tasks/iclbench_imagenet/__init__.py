@@ -11,7 +11,7 @@ def iclbench_tasks() -> list[Entry]:
     return [
         Entry(
             "imagenet",
-            "N-way K-shot classification of images from unseen classes: emoji, Fashion-MNIST or "
+            "W-way K-shot classification of images from unseen classes: emoji, Fashion-MNIST or "
             "ImageNet (Wang et al. 2025)",
             f"{_HOME}.task:ImageNet",
         )

@@ -95,7 +95,9 @@ class TorchVision(Backbone):
             model = models.get_model(name, weights=weights)
         except Exception as error:
             text = " ".join(str(error).split()) or type(error).__name__
-            raise UsageError(f"--backbone {name}: its weights can't be had: {text[:200]}") from None
+            raise UsageError(
+                f"--backbone {name}: its weights can't be downloaded: {text[:200]}"
+            ) from None
         self.name, self.device = name, device
         self.prepare = weights.transforms()
         self.model = without_classifier(model, name).to(device).eval()

@@ -49,7 +49,9 @@ def features(
         Literal["float16", "float32"], typer.Option(help="Dtype of the stored features.")
     ] = "float16",
     batch: Annotated[int, typer.Option(metavar="N", min=1, help="Images per batch.")] = 64,
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda[:N]")] = "auto",
+    device: Annotated[
+        str, typer.Option(metavar="auto|cpu|cuda[:N]", help="Device that the backbone runs on.")
+    ] = "auto",
     font: Annotated[Path, typer.Option(metavar="FILE", help="The emoji's font.")] = FONT,
     emoji_test: Annotated[
         Path, typer.Option(metavar="FILE", help="The emoji's subgroups.")

@@ -61,7 +61,7 @@ def _load(data: str, name: str, split: str) -> Any:
     except Exception as error:
         raise UsageError(
             f"--data {data}: there is no such folder, and {name!r} with the split {split!r} can't "
-            f"be had from the hub: {_line(error)}"
+            f"be loaded from the hub: {_line(error)}"
         ) from None
 
 

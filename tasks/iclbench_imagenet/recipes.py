@@ -21,6 +21,8 @@ PAPER = Recipe(
     learning_rate=1e-3,
     schedule="cosine",
     warmup=500,
+    # 32 batches of 64 are one pass over the 2048 contexts.
+    chunk=32,
     model_args={"embedding": _EMBEDDING},
     task_args={"pool": 2048},
 )

@@ -27,7 +27,7 @@ class Split(NamedTuple):
 def find_split(folder: Path, about: About, seed: int, test: int | None, ways: int) -> Split:
     """The split in the folder, or random groups of at most `test` classes by `seed`.
 
-    By default a tenth is for testing, or 2 · ways if that is more, as long as `ways` remain.
+    By default a tenth is for testing, or 2 · `ways` if that is more, as long as `ways` remain.
     Raises UsageError for a class that is unknown or in both halves, and for too few classes.
     """
     file, classes = folder / FILE, about.classes
@@ -39,7 +39,7 @@ def find_split(folder: Path, about: About, seed: int, test: int | None, ways: in
         default = min(max(2 * ways, len(classes) // 10), max(len(classes) - ways, 0))
         count = default if test is None else test
         if count > len(classes):
-            raise UsageError(f"{count} classes to test: {folder} has {len(classes)} classes in all")
+            raise UsageError(f"test_classes={count}: {folder} has only {len(classes)} classes")
         split = split_groups(about.groups or classes, seed, count)
     for half, members in split._asdict().items():
         if len(members) < ways:

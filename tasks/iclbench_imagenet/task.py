@@ -1,4 +1,4 @@
-"""The task `imagenet`: N-way K-shot contexts from features in a folder (Wang et al., 6.2)."""
+"""The task `imagenet`: W-way K-shot contexts from features in a folder (Wang et al., 6.2)."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class ImageNetConfig(ClassificationConfig):
         description="digest of the features and the split; filled in if null; a different one is "
         "an error",
     )
-    ways: int = Field(5, ge=2, description="N, number of classes in a context")
+    ways: int = Field(5, ge=2, description="W, number of classes in a context")
     shots: int = Field(10, ge=1, description="K, number of examples of each class in a context")
     test_classes: int | None = Field(
         None,
         ge=2,
         description="maximum number of classes held out for evaluation, in whole groups of similar "
-        "classes; null: a tenth of all, or 2N if that is more",
+        "classes; null: a tenth of all, or 2W if that is more",
     )
     dim: int | None = Field(
         None,
@@ -73,7 +73,7 @@ def folder_of(images: str) -> Path:
 class ImageNet(ClassificationTask[ImageNetConfig]):
     """Classes of images from frozen features; those of evaluation are never trained on.
 
-    A context has N classes of one half, labelled 0…N−1 in a random order, K images of each, and
+    A context has W classes of one half, labelled 0…W−1 in a random order, K images of each, and
     queries of those classes. No image appears twice in it. There is no floor, since the true
     probabilities are unknown.
     """

@@ -102,7 +102,10 @@ def minimized(automaton: Automaton) -> Automaton:
 
 @lru_cache(maxsize=8)
 def evaluation_pool(seed: int, r: AutomatonRange, count: int) -> tuple[Automaton, ...]:
-    """That many automata of different languages; the first n of more are the same n."""
+    """That many automata of different languages; the first n of more are the same n.
+
+    Raises UsageError if there are too few.
+    """
     return tuple(_distinct(philox("regbench automata", seed), r, count, frozenset()))
 
 
@@ -110,7 +113,10 @@ def evaluation_pool(seed: int, r: AutomatonRange, count: int) -> tuple[Automaton
 def training_pool(
     seed: int, r: AutomatonRange, count: int, evaluation: int
 ) -> tuple[Automaton, ...]:
-    """That many others, none with the language of one of the `evaluation` first of evaluation."""
+    """That many others, none with the language of one of the `evaluation` first of evaluation.
+
+    Raises UsageError if there are too few.
+    """
     excluded = frozenset(evaluation_pool(seed, r, evaluation))
     return tuple(_distinct(philox("regbench training automata", seed), r, count, excluded))
 

@@ -61,7 +61,9 @@ class RegBenchConfig(TaskConfig):
             # The model is frozen. Resolved here, the record states the length.
             object.__setattr__(self, "length", self.longest)
         if self.inputs > self.longest:
-            raise ValueError(f"no prompt is longer than {self.longest}; length={self.length} is")
+            raise ValueError(
+                f"length={self.length} exceeds the longest possible prompt, {self.longest} ids"
+            )
         return self
 
     @property

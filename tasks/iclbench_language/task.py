@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from iclbench import (
+    UNASKED,
     Batch,
     Draws,
     EvaluationContext,
@@ -32,9 +33,6 @@ from .config import RegBenchConfig
 from .recipes import PAPER, QUICK, SMOKE
 from .shifts import language_shifts
 from .words import SPECIAL, Words, walks
-
-#: The target where nothing is asked: the next id is a separator or padding.
-UNASKED = -1
 
 
 class RegBench(Task[RegBenchConfig]):
@@ -99,7 +97,10 @@ class RegBench(Task[RegBenchConfig]):
         return language_shifts(self.config)
 
     def tables(self, training: bool, device: torch.device) -> Tables:
-        """The pool of training or of evaluation automata."""
+        """The pool of training or of evaluation automata.
+
+        Raises UsageError if too few automata of the configured sizes have different languages.
+        """
         key = (training, device)
         if key not in self._tables:
             c = self.config

@@ -28,7 +28,7 @@ ConfigT = TypeVar("ConfigT", bound=LeastSquaresConfig)
 
 
 class LeastSquaresTask(Task[ConfigT]):
-    """A task on regression problems: all see the same problems, with other targets."""
+    """A task on regression problems; the tasks draw the same ones and ask for different things."""
 
     recipes = {
         "paper": PAPER,
@@ -101,15 +101,18 @@ class LeastSquaresTask(Task[ConfigT]):
 
     def with_query(self, prompt: Any, query: Tensor) -> Any:
         """The prompt with another query (B, 1, D), also in the last token."""
-        # Only the features of x change; what follows them in the query's token stays.
-        last = torch.cat([query, prompt.tokens[:, -1:, query.shape[2] :]], dim=2)
-        tokens = torch.cat([prompt.tokens[:, :-1], last], dim=1)
-        return prompt._replace(tokens=tokens, query=query)
+        return prompt._replace(tokens=with_last(prompt.tokens, query), query=query)
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """Mean squared error of each prompt, (B,)."""
         # Per prompt, because the harness averages over a batch or a part of it.
         return mse_loss(prediction, target, reduction="none").mean(dim=(1, 2))
+
+
+def with_last(tokens: Tensor, vector: Tensor) -> Tensor:
+    """Tokens whose last one begins with another vector (B, 1, D); the features after it stay."""
+    last = torch.cat([vector, tokens[:, -1:, vector.shape[2] :]], dim=2)
+    return torch.cat([tokens[:, :-1], last], dim=1)
 
 
 def error_at_query(batch: Batch, distance: Distance) -> Tensor:

@@ -18,7 +18,7 @@ from iclbench import (
     evaluate_exactly,
 )
 
-from .base import LeastSquaresTask
+from .base import LeastSquaresTask, with_last
 from .features import Features, feature_tokens
 from .problems import LeastSquaresConfig, problems_from
 from .recipes import WIDE
@@ -43,8 +43,7 @@ class Descent(NamedTuple):
 
     def at(self, w: Tensor) -> Descent:
         """The same problem at other weights (B, 1, D)."""
-        last = torch.cat([w, self.tokens[:, -1:, w.shape[2] :]], dim=2)
-        return self._replace(tokens=torch.cat([self.tokens[:, :-1], last], dim=1), w=w)
+        return self._replace(tokens=with_last(self.tokens, w), w=w)
 
     def gradient(self, w: Tensor) -> Tensor:
         """(1/N) Σ xᵢ(xᵢᵀw − yᵢ) at w (B, 1, D) → (B, 1, D) (Liu et al., eq. 45)."""

@@ -76,7 +76,7 @@ class LeastSquaresFeatures(LeastSquaresTask[FeaturesConfig]):
 
     @property
     def undetermined_shifts(self) -> frozenset[str]:
-        """In half of the space the rest of w* is free; few signs may leave some of it free too."""
+        """`half-subspace`, where inputs do not determine all of w*, and `signs` for some sizes."""
         return self.few_signs | {"half-subspace"}
 
     def arrange(self, draws: Draws) -> Batch:

@@ -75,7 +75,10 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
 
     @property
     def undetermined_shifts(self) -> frozenset[str]:
-        """Few signs leave some of w* free; in half of the space the rest is, but not its values."""
+        """`signs` for some sizes, and `half-subspace` if w* is the target.
+
+        Inputs in half of the dimensions determine the values there, but not all of w*.
+        """
         free = frozenset() if self.asks_query else frozenset({"half-subspace"})
         return self.few_signs | free
 

@@ -1,4 +1,4 @@
-"""The task `gradient-steps`: gradient descent by several steps (Liu et al., D.2.5)."""
+"""The task `gradient-steps`: several steps of gradient descent (`multistep_gd` of precision-ls)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from flint import arb_mat
 from pydantic import Field
 from torch import Tensor
 
-from iclbench import Batch, FloorKind, Signature
+from iclbench import Batch, FloorKind, Shift, Signature
 
 from .descent import Descent, DescentConfig, DescentTask, exact_gradient
+
+#: Shifts of the query, which here no token shows and no metric measures.
+QUERY_SHIFTS = frozenset({"opposite-quadrants", "orthogonal", "overlapping"})
 
 
 class StepsConfig(DescentConfig):
@@ -34,6 +37,11 @@ class GradientSteps(DescentTask[StepsConfig]):
     def signature(self) -> Signature:
         """See `describe_prompt`."""
         return self.describe_prompt("weights")
+
+    @property
+    def shifts(self) -> dict[str, Shift]:
+        """Those of regression, without `QUERY_SHIFTS`."""
+        return {name: shift for name, shift in super().shifts.items() if name not in QUERY_SHIFTS}
 
     def solve(self, prompt: Descent) -> Tensor:
         """w_k."""

@@ -26,6 +26,9 @@ from .problems import LeastSquaresConfig, problems_from
 
 Penalty = Annotated[float, Field(ge=0)]
 
+#: The largest condition number without a penalty: the normal equations square it.
+MOST_ILL_CONDITIONED = 1e6
+
 
 class RidgeConfig(LeastSquaresConfig):
     """The problems, and the penalty and step size shown in the prompt."""
@@ -37,7 +40,8 @@ class RidgeConfig(LeastSquaresConfig):
     )
     step: Annotated[float, Field(gt=0)] | Literal["optimal"] = Field(
         "optimal",
-        description="η, the step size in the prompt; optimal: 2/(λmin + λmax) of XᵀX + λI",
+        description="η, the step size in the prompt; optimal: 2/(λmin + λmax) of XᵀX + λI, where "
+        "λmin is the smallest eigenvalue in the row space of X",
     )
 
     @model_validator(mode="after")
@@ -46,6 +50,11 @@ class RidgeConfig(LeastSquaresConfig):
             raise ValueError("ridge=[low, high] needs 0 < low <= high")
         if self.ridge == 0 and self.examples < self.dim:
             raise ValueError("ridge=0 needs at least as many examples as dimensions")
+        if self.ridge == 0 and (self.condition_number or 1.0) > MOST_ILL_CONDITIONED:
+            raise ValueError(
+                f"ridge=0 needs a condition_number of at most {MOST_ILL_CONDITIONED:g}, since "
+                "training targets come from the normal equations"
+            )
         return self
 
 
@@ -115,7 +124,7 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
         return penalties
 
     def _step(self, x: Tensor, ridge: Tensor) -> Tensor:
-        """η of each prompt, (B,), from x (B, N, D) and ridge (B,)."""
+        """η of each prompt, (B,), from x (B, N, D) and ridge (B,); see `RidgeConfig.step`."""
         if self.config.step != "optimal":
             return torch.full_like(ridge, self.config.step)
         # Gradient descent from 0 stays in the row space, where no eigenvalue is 0.

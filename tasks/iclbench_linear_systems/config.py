@@ -13,7 +13,7 @@ from .spectra import Spectrum
 Sizes = tuple[Annotated[int, Field(ge=2)], ...]
 
 
-#: More sizes than a run can train with; a range is text, and may be enormous.
+#: Far more sizes than a run can train with.
 MOST_SIZES = 1000
 
 
@@ -30,14 +30,15 @@ def parse_sizes(value: Any) -> Any:
     for part in value.split(","):
         low, dash, high = part.partition("-")
         try:
-            sizes = range(int(low), int(high if dash else low) + 1)
+            first, last = int(low), int(high if dash else low)
         except ValueError:
             raise ValueError(f"{value!r} is not a size, a list or a range such as 2-9") from None
-        if not sizes:
+        if last < first:
             raise ValueError(f"{part!r} is an empty range")
-        if len(parsed) + len(sizes) > MOST_SIZES:
+        # Before the range is built: a mistyped one may be enormous.
+        if len(parsed) + last - first + 1 > MOST_SIZES:
             raise ValueError(f"{part!r}: at most {MOST_SIZES:,} sizes")
-        parsed += sizes
+        parsed += range(first, last + 1)
     return tuple(parsed)
 
 

@@ -1,4 +1,4 @@
-"""Polynomials of degree N on [−1, 1] by their values at the Chebyshev points cos(πi/N)."""
+"""Polynomials of even degree N on [−1, 1] by their values at the Chebyshev points cos(πi/N)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEGREE = 40
 
 @cache
 def points(degree: int = DEGREE) -> Tensor:
-    """cos(πi/N), i = 0…N, (N + 1,), float64; the middle one is exactly 0."""
+    """cos(πi/N), i = 0…N, for an even N, (N + 1,), float64; the middle one is exactly 0."""
     # A sine of symmetric angles: symmetric to the last bit, and 0 in the middle.
     angles = np.pi * np.arange(degree, -degree - 1, -2) / (2 * degree)
     return torch.from_numpy(np.sin(angles))
@@ -22,7 +22,7 @@ def points(degree: int = DEGREE) -> Tensor:
 
 @cache
 def integration(degree: int = DEGREE) -> Tensor:
-    """The matrix (N + 1, N + 1) that maps values of p to those of ∫₀ᵗ p(s) ds.
+    """The matrix (N + 1, N + 1) that maps values of p to those of ∫₀ᵗ p(s) ds, for an even N.
 
     By Chebyshev coefficients: ∫T_k = ½(T_{k+1}/(k + 1) − T_{k−1}/(k − 1)).
     """

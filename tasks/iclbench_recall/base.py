@@ -18,7 +18,7 @@ class RecallTask(TokenTask[ConfigT]):
     """Ids or vectors, and the ids that are asked at some positions."""
 
     # Choices and orders: none of the draws is shown as it is.
-    unrounded = frozenset({"order", "slots", "choice", "probe", "noisy"})
+    unrounded = frozenset({"order", "slots", "probe", "noisy"})
 
     @property
     @abstractmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import torch
 from pydantic import Field, model_validator
@@ -39,8 +40,10 @@ class ContinuousConfig(PooledConfig):
 class ContinuousMQAR(RecallTask[ContinuousConfig]):
     """Tokens (key vector; value vector), then every key again with a value of 0, in another order.
 
-    The model predicts the number of the key's value, among all V/2 values. The vectors are drawn
-    once, from `task_seed`: N(0, 1/d), so that their norm is about 1.
+    The vectors are drawn once, from `task_seed`: N(0, 1/d), so that their norm is about 1. The
+    model predicts the number of the key's value, among all V/2 values. Its read-out of numbers is
+    learned, so every value must occur in training. Zoology's model returns a vector instead, and
+    the value whose vector has the largest inner product with it is its answer.
     """
 
     name = "mqar-continuous"
@@ -68,12 +71,17 @@ class ContinuousMQAR(RecallTask[ContinuousConfig]):
         """V/2, all values."""
         return self.signature.classes
 
-    @property
-    def parameters(self) -> dict[str, Tensor]:
-        """vectors (V, d), those of the keys first."""
+    @cached_property
+    def vectors(self) -> Tensor:
+        """The vectors (V, d), those of the keys first, float64."""
         source = philox("mqar-continuous vectors", self.config.task_seed)
         shape = (self.config.vocabulary, self.config.dim)
-        return {"vectors": torch.from_numpy(source.standard_normal(shape)) / math.sqrt(shape[1])}
+        return torch.from_numpy(source.standard_normal(shape)) / math.sqrt(shape[1])
+
+    @property
+    def parameters(self) -> dict[str, Tensor]:
+        """The vectors."""
+        return {"vectors": self.vectors}
 
     def draw(self, random: Random) -> Draws:
         """keys, values (rows, n), and order (rows, passes + 1, n), uniform."""
@@ -88,7 +96,7 @@ class ContinuousMQAR(RecallTask[ContinuousConfig]):
     def arrange(self, draws: Draws) -> Batch:
         """The pairs in an order per pass, then the keys in an order of their own."""
         c, order = self.config, draws["order"]
-        vectors = self.parameters["vectors"].to(order)
+        vectors = self.vectors.to(order)
         # Orders by passes and, last, of the queries, (rows, (passes + 1) n).
         index = order.argsort(dim=2, stable=True).flatten(1)
         keys, values = (draws[name].gather(1, index) for name in ("keys", "values"))

@@ -15,8 +15,9 @@ class CopyingConfig(PooledConfig):
     """The ids to copy, and the blanks."""
 
     vocabulary: int = Field(
+        # Two tokens to copy: with one, there would be a single answer.
         16,
-        ge=3,
+        ge=4,
         description="V, number of tokens in the vocabulary, including the blank and the copy token",
     )
     length: int = Field(256, ge=4, description="T, number of tokens in a prompt")

@@ -18,7 +18,10 @@ class FuzzyConfig(PooledConfig):
     """The ids of keys and values, and the length."""
 
     vocabulary: int = Field(
-        16, ge=3, description="V, number of tokens in the vocabulary, including the padding token"
+        # Two ids of values: with one, there would be a single answer.
+        16,
+        ge=4,
+        description="V, number of tokens in the vocabulary, including the padding token",
     )
     length: int = Field(128, ge=4, description="T, number of tokens that a model sees")
     most: int = Field(3, ge=1, description="largest number of tokens in a key, and in a value")

@@ -16,7 +16,10 @@ class MemorizationConfig(PooledConfig):
     """The map, and the keys of a prompt."""
 
     vocabulary: int = Field(
-        256, ge=3, description="V, number of tokens in the vocabulary, including the insert token"
+        # Two keys: with one, there would be a single answer.
+        256,
+        ge=5,
+        description="V, number of tokens in the vocabulary, including the insert token",
     )
     length: int = Field(32, ge=2, multiple_of=2, description="T, number of tokens in a prompt")
 

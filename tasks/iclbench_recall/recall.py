@@ -16,7 +16,7 @@ class RecallConfig(PooledConfig):
     """The ids of keys and values, and the length."""
 
     vocabulary: int = Field(
-        16, ge=2, description="V, number of tokens in the vocabulary, including noise tokens"
+        16, ge=3, description="V, number of tokens in the vocabulary, including noise tokens"
     )
     length: int = Field(
         128,
@@ -34,10 +34,11 @@ class RecallConfig(PooledConfig):
 
     @model_validator(mode="after")
     def _fits(self) -> RecallConfig:
-        if self.plain_ids < 2:
+        # With one key and one value, there would be a single answer.
+        if self.plain_ids < 3:
             raise ValueError(
-                f"vocabulary={self.vocabulary} without noise_ids={self.noise_ids} leaves no key "
-                "and value"
+                f"vocabulary={self.vocabulary} without noise_ids={self.noise_ids} must leave a key "
+                "and two values"
             )
         if self.noise > 0 and not self.noise_ids:
             raise ValueError(f"noise={self.noise:g} needs noise_ids of 1 or more")
@@ -48,7 +49,7 @@ class NoisyConfig(RecallConfig):
     """A fifth of the pairs is noise of 16 ids."""
 
     vocabulary: int = Field(
-        32, ge=2, description="V, number of tokens in the vocabulary, including noise tokens"
+        32, ge=3, description="V, number of tokens in the vocabulary, including noise tokens"
     )
     noise: float = Field(0.2, ge=0, lt=1, description="f, probability that a pair is noise")
     noise_ids: int = Field(16, ge=0, description="number of noise tokens in the vocabulary")

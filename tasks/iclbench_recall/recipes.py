@@ -49,16 +49,19 @@ CONTINUOUS_QUICK = MQAR_QUICK.model_copy(
     update={"task_args": {"pool": 38_400, "vocabulary": 512, "dim": 32, "pairs": 4}}
 )
 
-#: MAD's recall tasks, its small models of width 128, and two of its learning rates' middle.
+#: MAD's default model and training: two blocks of width 128, no weight decay, and the middle one of
+#: its three learning rates. Its cosine falls to 1e-6, here to 0.
 MAD_PAPER = Recipe(
     # 200 epochs of 12,800 prompts.
     steps=20_000,
     batch=128,
     optimizer="adamw",
+    optimizer_args={"weight_decay": 0.0},
     learning_rate=5e-4,
     schedule="cosine",
     chunk=100,
-    model_args={"layers": 4, "width": 128},
+    # mad-lab counts four layers: attention, MLP, attention, MLP.
+    model_args={"layers": 2, "width": 128},
     task_args={"pool": 12_800},
 )
 

@@ -139,9 +139,10 @@ class _CopyModule(nn.Module):
         self.dtype = torch.get_default_dtype()
 
     def forward(self, prompt: Text) -> Tensor:
-        """One-hot scores (B, P, V)."""
+        """Log-probabilities (B, P, V)."""
         ids = prompt.ids[:, : -self.asked]
         blank = (ids >= self.vocabulary - 2).to(torch.int8)
         first = blank.argsort(dim=1, stable=True)[:, : self.asked]
-        scores = one_hot(ids.gather(1, first), self.vocabulary)
-        return scores.to(self.dtype)
+        probabilities = one_hot(ids.gather(1, first), self.vocabulary).to(self.dtype)
+        # Not −∞: a prediction must be finite.
+        return probabilities.clamp(min=torch.finfo(self.dtype).tiny).log()

@@ -55,6 +55,8 @@ class _ProductModule(nn.Module):
         self.dtype = torch.get_default_dtype()
 
     def forward(self, prompt: Any) -> Tensor:
-        """One-hot scores (B, T, G)."""
+        """Log-probabilities (B, T, G)."""
         products = prefix_products(prompt.ids, self.group)
-        return one_hot(products, self.size).to(self.dtype)
+        probabilities = one_hot(products, self.size).to(self.dtype)
+        # Not −∞: a prediction must be finite.
+        return probabilities.clamp(min=torch.finfo(self.dtype).tiny).log()

@@ -36,8 +36,9 @@ class WordConfig(PooledConfig):
 
     @field_validator("group")
     @classmethod
-    def _is_known(cls, group: str) -> str:
-        order(group)
+    def _has_several_elements(cls, group: str) -> str:
+        if order(group) == 1:
+            raise ValueError(f"{group} has one element, so every product is the same")
         return group
 
 

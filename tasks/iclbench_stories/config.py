@@ -65,9 +65,9 @@ class StoriesConfig(TaskConfig):
     @model_validator(mode="after")
     def _fits(self) -> StoriesConfig:
         if self.beginning >= self.length:
-            raise ValueError(f"a beginning of {self.beginning} ids leaves none of {self.length}")
+            raise ValueError(f"beginning={self.beginning} must be below length={self.length}")
         if self.prefixes is not None and self.prefixes > self.length:
-            raise ValueError(f"a window of {self.length} ids has no {self.prefixes} prefixes")
+            raise ValueError(f"prefixes={self.prefixes} exceeds length={self.length}")
         if self.tokenizer != "bpe" and self.vocabulary != VOCABULARY:
             raise ValueError(f"vocabulary is that of tokenizer={self.tokenizer}; leave it out")
         if self.temperature == 0 and (self.top_k is not None or self.top_p is not None):

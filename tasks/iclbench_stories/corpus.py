@@ -139,10 +139,10 @@ class _Packing:
                     raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        kept, dropped = len(keys), sum(self.counts.values())
+        training, dropped = len(keys) - len(held), sum(self.counts.values())
         report(
-            f"stories: packed {kept:,} stories of {self.names}, {len(held):,} held out, "
-            f"{dropped:,} left out (too short, damaged or repeated)"
+            f"stories: prepared {self.names}: {training:,} stories to train on and {len(held):,} "
+            f"held out; {dropped:,} are left out as too short, damaged or repeated"
         )
 
     def _stories(self) -> Iterator[list[tuple[int, str]]]:

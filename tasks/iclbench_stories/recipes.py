@@ -37,7 +37,7 @@ PAPER = Recipe(
     },
 )
 
-#: Small models on generated stories or others; takes minutes on two cores.
+#: Small models on the task's own data, by default the tales; takes minutes on two cores.
 QUICK = Recipe(
     steps=400,
     batch=16,

@@ -154,8 +154,8 @@ def find_sources(
         else:
             known = ", ".join([TALES, GENERATED, *HUB])
             raise UsageError(
-                f"stories: there is no data {name!r}; it is {known}, a set of the hub by its name "
-                "(owner/name), or a path"
+                f"stories: unknown data {name!r}; use {known}, a data set on the hub (owner/name), "
+                "or a path"
             )
     if revision is not None and not any(isinstance(source, Hub) for source in sources):
         raise UsageError(f"stories: data={data} is not on the hub; leave revision out")
@@ -188,7 +188,7 @@ def _load(name: str, *words: Any, **options: Any) -> Any:
             reason = next(iter(str(cause or error).strip().splitlines()), reason)[:160]
             raise UsageError(f"stories: {name} can't be read: {reason}") from None
         raise UsageError(
-            f"stories: {name} can't be had from the hub ({reason}); check its name and the "
+            f"stories: {name} can't be loaded from the hub ({reason}); check its name and the "
             "network, or give a local copy by --task-args data=PATH"
         ) from None
 

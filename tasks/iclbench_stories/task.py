@@ -72,7 +72,10 @@ class Stories(GradedTask[StoriesConfig]):
 
     @property
     def corpus(self) -> Corpus:
-        """The packed stories; packed on first use."""
+        """The packed stories; packed on first use.
+
+        Raises UsageError for data or a tokenizer that can't be used, and for too little text.
+        """
         c = self.config
         seed = c.task_seed if "generated" in c.data.split("+") else 0
         corpus = open_corpus(

@@ -28,6 +28,7 @@ class Vocabulary:
     """A tokenizer, and the number of bytes of text behind each id."""
 
     def __init__(self, tokenizer: Any, origin: str) -> None:
+        """Wrap a tokenizer from `origin`; raises UsageError if it has no END."""
         self.tokenizer = tokenizer
         self.size: int = tokenizer.get_vocab_size()
         end = tokenizer.token_to_id(END)
@@ -67,7 +68,7 @@ class Vocabulary:
         except UsageError:
             raise
         except Exception as error:
-            raise UsageError(f"stories: {origin} is no file of `tokenizers`: {error}") from None
+            raise UsageError(f"stories: {origin} is not a file of `tokenizers`: {error}") from None
 
     def _byte_lengths(self) -> np.ndarray:
         """The UTF-8 bytes behind each id, (size,); 0 for END."""

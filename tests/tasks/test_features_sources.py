@@ -80,7 +80,10 @@ def test_a_data_set_from_the_hub_becomes_features(tmp_path, cli, hub):
             ValueError("Dataset 'a/b' doesn't exist\non the Hub"),
             "ValueError: Dataset 'a/b' doesn't",
         ),
-        (ConnectionError("no network"), "can't be had from the hub: ConnectionError: no network"),
+        (
+            ConnectionError("no network"),
+            "can't be loaded from the hub: ConnectionError: no network",
+        ),
         (Rows(column="Audio"), "needs one column of Image; it has picture (Audio)"),
         (Rows(labels=(0, -1, 0)), "has images without a class"),
     ],
@@ -144,7 +147,7 @@ def test_a_torchvision_backbone(tmp_path, cli, zoo):
     )
     zoo(reachable=False)
     result = run_features(cli, photos, tmp_path / "b", backbone="vgg11")
-    assert_error(result, "--backbone vgg11: its weights can't be had: <urlopen error")
+    assert_error(result, "--backbone vgg11: its weights can't be downloaded: <urlopen error")
 
 
 @pytest.mark.parametrize("last", ["fc", "heads"])

@@ -16,7 +16,7 @@ from iclbench.kit.tasks import check_task
 from iclbench_imagenet.covariates import Covariates
 from iclbench_imagenet.picking import without_replacement
 from iclbench_imagenet.store import FILE, read_features
-from iclbench_imagenet.task import PACKAGED, folder_of
+from iclbench_imagenet.task import PACKAGED, ImageNet, folder_of
 
 
 def test_draws_without_replacement_are_uniform():
@@ -103,6 +103,13 @@ def test_principal_components_are_those_of_the_training_half():
 )
 def test_the_task_conforms(config):
     check_task(make_task(**config), n=6)
+
+
+def test_the_published_recipe_passes_over_the_pool_500_times():
+    recipe = ImageNet.recipes["paper"]
+    # Every chunk starts a pass: a whole one, which ends with the chunk.
+    assert recipe.chunk * recipe.batch == recipe.task_args["pool"] == 2048
+    assert recipe.steps / recipe.chunk == 500
 
 
 def test_a_pool_is_the_same_for_every_run_and_every_epoch():

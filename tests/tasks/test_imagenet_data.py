@@ -91,7 +91,7 @@ def test_bad_splits_are_refused(tmp_path, content, message):
     ("config", "message"),
     [
         ({"ways": 3}, "3-way contexts need 3 classes: 2 of the 4 classes in .* are for training"),
-        ({"test_classes": 9}, "9 classes to test: .* has 4 classes in all"),
+        ({"test_classes": 9}, "test_classes=9: .* has only 4 classes"),
         ({"shots": 6}, "class 'a' has 6 images; 6 shots and 1 queries need 7"),
         ({"queries": 4}, "class 'a' has 6 images; 3 shots and 4 queries need 7"),
         ({"dim": 4}, "dim=4: features are 3 wide"),

@@ -238,7 +238,7 @@ def test_shifts_change_automata_and_words():
         ({"max_edges": 4}, "an automaton of 4 has 3"),
         ({"symbols": 3}, "must be below symbols=3"),
         ({"min_words": 20}, "min_words=20 is above 19"),
-        ({"length": 1000}, "no prompt is longer than 948"),
+        ({"length": 1000}, "length=1000 exceeds the longest possible prompt, 948 ids"),
         ({"automata": 0}, "automata"),
     ],
 )

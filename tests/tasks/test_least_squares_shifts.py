@@ -141,6 +141,19 @@ def test_shifts_that_leave_the_answer_open_are_not_defined():
     assert not {"uniform", "skewed", "quadrants", "signs", "heavy-tailed"} & conditioned.keys()
 
 
+def test_shifts_of_gradient_steps_change_what_is_measured():
+    """A shift of the query alone would not."""
+    task = load_task("gradient-steps", dim=4, examples=3)
+    plain = load_task("least-squares", dim=4, examples=3)
+    left_out = {"opposite-quadrants", "orthogonal", "overlapping"}
+    assert plain.shifts.keys() - task.shifts.keys() == left_out
+    (batch,) = task.evaluation_batches(4, 0, torch.float64)
+    for name in task.shifts:
+        (moved,) = task.shifted(name).evaluation_batches(4, 0, torch.float64)
+        same = moved.target.shape == batch.target.shape and torch.equal(moved.target, batch.target)
+        assert not same, name
+
+
 def test_training_prompts_are_never_shifted():
     plain = load_task("least-squares", dim=4, examples=8)
     batches = [

@@ -239,6 +239,8 @@ def test_controls_are_exact(name, model, model_args, tmp_path):
                  out=tmp_path)  # fmt: skip
     assert record.main.metrics["accuracy"].mean == 1
     assert record.main.floor.metrics["accuracy"].mean == 1
+    # `lookup` keeps a share for other ids; the other one is certain.
+    assert (record.main.metrics["nll"].mean == 0) == (model == "copy-unblanked")
 
 
 def test_guessing_has_the_accuracy_of_the_closed_form(tmp_path):
@@ -259,7 +261,13 @@ def test_guessing_has_the_accuracy_of_the_closed_form(tmp_path):
         ("mqar", {"pairs": 20}, "need 80 ids, more than length=64"),
         ("mqar", {"vocabulary": 8, "pairs": 4}, "has 3 keys, fewer than pairs=4"),
         ("mqar-continuous", {"vocabulary": 8, "pairs": 5}, "has 4 keys"),
-        ("noisy-recall", {"noise_ids": 31}, "leaves no key and value"),
+        ("noisy-recall", {"noise_ids": 31}, "must leave a key and two values"),
+        # One key and one value, or a single token to copy: every answer would be the same.
+        ("in-context-recall", {"vocabulary": 2}, "vocabulary.* greater than or equal to 3"),
+        ("noisy-recall", {"vocabulary": 18}, "must leave a key and two values"),
+        ("memorization", {"vocabulary": 4}, "vocabulary.* greater than or equal to 5"),
+        ("selective-copying", {"vocabulary": 3}, "vocabulary.* greater than or equal to 4"),
+        ("fuzzy-recall", {"vocabulary": 3, "most": 1}, "vocabulary.* greater than or equal to 4"),
         ("in-context-recall", {"noise": 0.1}, "needs noise_ids"),
         ("fuzzy-recall", {"vocabulary": 6}, "has 2 ids of keys"),
         ("fuzzy-recall", {"length": 17}, "needs a length of 18"),

@@ -178,6 +178,7 @@ def test_with_query_replaces_the_query_in_every_field():
         ({"ridge": [0.0, 1.0]}, "0 < low <= high"),
         ({"ridge": -1.0}, "greater than or equal to 0"),
         ({"ridge": 0.0, "examples": 3}, "at least as many examples"),
+        ({"ridge": 0.0, "condition_number": 2e6}, r"condition_number of at most 1e\+06"),
         ({"step": 0.0}, "greater than 0"),
     ],
 )

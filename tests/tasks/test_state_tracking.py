@@ -98,6 +98,7 @@ def test_the_control_multiplies_exactly_at_every_length(tmp_path):
     for evaluation in record.evaluations.values():
         assert evaluation.metrics["accuracy"].mean == 1
         assert evaluation.metrics["last_accuracy"].mean == 1
+        assert evaluation.metrics["nll"].mean == 0
 
 
 def test_guessing_is_one_over_the_order(tmp_path):
@@ -122,9 +123,10 @@ def test_models_without_positions_take_longer_words_and_others_do_not(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [("d4", "there is no group 'd4'"), ("s7", "more than 1,000"), ("a5xz60", "more than 1,000"),
-     ("", "there is no group"), ("z0", "there is no group")],
+     ("", "there is no group"), ("z0", "there is no group"), ("z1", "z1 has one element"),
+     ("s1xa2", "s1xa2 has one element")],
 )  # fmt: skip
-def test_unknown_and_large_groups_are_refused(name, message):
+def test_unknown_large_and_trivial_groups_are_refused(name, message):
     with pytest.raises(UsageError, match=message) as caught:
         load_task("word-problem", group=name)
     assert "\n" not in str(caught.value)

@@ -64,17 +64,17 @@ def test_prefixes_selects_the_read_outs(prefixes, readout):
 
 
 @pytest.mark.parametrize(
-    "args",
+    ("args", "message"),
     [
-        {"beginning": 16, "length": 16},
-        {"prefixes": 17, "length": 16, "beginning": 4},
-        {"top_k": 3},
-        {"temperature": -1.0},
-        {"tokenizer": "gpt2", "vocabulary": 5000},
+        ({"beginning": 16, "length": 16}, "beginning=16 must be below length=16"),
+        ({"prefixes": 17, "length": 16, "beginning": 4}, "prefixes=17 exceeds length=16"),
+        ({"top_k": 3}, "top_k and top_p need a temperature"),
+        ({"temperature": -1.0}, "temperature"),
+        ({"tokenizer": "gpt2", "vocabulary": 5000}, "leave it out"),
     ],
 )
-def test_contradictory_settings_are_refused(args):
-    with pytest.raises(UsageError):
+def test_contradictory_settings_are_refused(args, message):
+    with pytest.raises(UsageError, match=message):
         load_task("stories", **args)
 
 

@@ -39,12 +39,14 @@ def test_a_file_is_packed_completely_and_split_by_content(tmp_path, name):
     assert set(ids.tolist()) == {corpus.vocabulary.end}
 
 
-def test_unsuitable_stories_are_left_out_and_counted(tmp_path):
+def test_unsuitable_stories_are_left_out_and_counted(tmp_path, capsys):
     texts = [*STORIES[:10], STORIES[0], "too short", STORIES[1] + " It said â€œhelloâ€.", ""]
     corpus = open_fresh_corpus(write(tmp_path / "a.jsonl", texts))
     assert corpus.counts == {
         "stories": 10, "held_out": 2, "short": 2, "damaged": 1, "repeated": 1
     }  # fmt: skip
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "8 stories to train on and 2 held out; 4 are left out as too short" in printed
 
 
 def test_sources_are_joined(tmp_path):
@@ -98,8 +100,8 @@ def write_damaged(folder, name="a.jsonl"):
 @pytest.mark.parametrize(
     ("make", "args", "reason"),
     [
-        (lambda f: "tinystory", {}, "there is no data 'tinystory'"),
-        (lambda f: f / "none.jsonl", {}, "there is no data"),
+        (lambda f: "tinystory", {}, "unknown data 'tinystory'"),
+        (lambda f: f / "none.jsonl", {}, "unknown data"),
         (lambda f: f, {}, "has no file that ends in"),
         (lambda f: write(f / "a.jsonl"), {"column": "story"}, "no column 'story'; it has text"),
         (lambda f: write(f / "a.jsonl", [1.5, 2.5]), {}, "does not hold text"),
@@ -111,7 +113,7 @@ def write_damaged(folder, name="a.jsonl"):
         (lambda f: "tales", {"revision": "abc"}, "data=tales is not on the hub"),
         (lambda f: "generated+tales", {"column": "story"}, "generated.tales has no columns"),
         (lambda f: write(f / "a.jsonl"), {"tokenizer": "gpt3"}, "there is no tokenizer 'gpt3'"),
-        (lambda f: write(f / "a.jsonl"), {"tokenizer": str(ROOT / "LICENSE")}, "is no file of"),
+        (lambda f: write(f / "a.jsonl"), {"tokenizer": str(ROOT / "LICENSE")}, "is not a file of"),
         (lambda f: write(f / "a.jsonl"), {"tokenizer": str(ROOT / "docs")}, "has no encoder.json"),
     ],
 )
@@ -128,7 +130,7 @@ def test_a_missing_network_is_an_error(monkeypatch, error):
 
     monkeypatch.setattr(sources.import_datasets(), "load_dataset", offline)
     for name in ("tinystories", "someone/something"):
-        with pytest.raises(UsageError, match=r"can't be had from the hub .* data=PATH"):
+        with pytest.raises(UsageError, match=r"can't be loaded from the hub .* data=PATH"):
             open_fresh_corpus(name)
 
 

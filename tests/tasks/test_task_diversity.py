@@ -11,6 +11,7 @@ import torch
 
 from iclbench import UsageError, check_task, load_task, run
 from iclbench.plugins import host
+from iclbench.training.schedules import learning_rate_factor
 from iclbench_task_diversity.estimators import discrete_mmse, ridge_means
 from iclbench_task_diversity.model import FromPool
 
@@ -154,6 +155,14 @@ def test_the_model_of_one_task_is_exact_and_runs_under_the_shift(tmp_path):
     # Two independent weights differ by 2D = 6 in expectation, here those of one pool.
     assert latent["squared_error"].mean > 1.0
     assert latent["dmmse_distance"].mean < 1e-28
+
+
+def test_the_published_learning_rate_peaks_where_the_source_s_does():
+    recipe = load_task("task-diversity").recipes["paper"]
+    rates = [recipe.learning_rate * learning_rate_factor(recipe, step)
+             for step in range(0, recipe.steps, 500)]  # fmt: skip
+    assert max(rates) == pytest.approx(1e-3, rel=1e-4)
+    assert rates.index(max(rates)) / len(rates) == pytest.approx(0.42, abs=0.005)
 
 
 def test_the_model_can_be_trained(tmp_path):
