@@ -37,7 +37,7 @@ class GDTransformerConfig(Config):
         gt=0,
         description="factor in the kernel; form=gd: initial factor on x, null: d^−½; form=free: "
         "fixed factor on tokens, 0.25 if not given, null: 1, or D^−½ for several blocks of "
-        "an unbounded kernel",
+        "kernel exponential or polynomial",
     )
     erase: float | None = Field(
         None,
@@ -92,7 +92,10 @@ def class_refusal(config: GDTransformerConfig) -> str | None:
 def text_refusal(signature: Signature, config: GDTransformerConfig) -> str | None:
     """Why a configuration does not fit a task that asks for tokens, or None."""
     if signature.reads_one_state:
-        return "it answers at positions of their own, and the task asks one position several times"
+        return (
+            "it predicts once per position, and the task asks for several predictions at one "
+            "position"
+        )
     if config.form == "free":
         return "form=free is for classes; on text, use transformer as the free model"
     if config.erase is not None:

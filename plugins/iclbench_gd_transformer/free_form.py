@@ -98,9 +98,10 @@ class FreeForm(nn.Module):
 
 
 def default_scale(kernel: Kernel, blocks: int, width: int) -> float:
-    """The factor s for tokens of width D: 1, or D^−½ for several blocks of an unbounded kernel.
+    """The factor s for tokens of width D: 1, or D^−½ for several blocks of a fast-growing kernel.
 
-    From the second block on, scores depend on f, and an unbounded kernel would overflow.
+    From the second block on, scores depend on f. Exponential and polynomial kernels grow faster
+    than linearly and would overflow.
     """
-    unbounded = kernel in {"exponential", "polynomial"}
-    return 1.0 / math.sqrt(width) if unbounded and blocks > 1 else 1.0
+    grows_fast = kernel in {"exponential", "polynomial"}
+    return 1.0 / math.sqrt(width) if grows_fast and blocks > 1 else 1.0

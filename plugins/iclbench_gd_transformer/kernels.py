@@ -48,6 +48,9 @@ def attention(
     if kernel == "softmax":
         visible = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
         return visible.softmax(dim=2)
+    if mask is not None:
+        # An unseen key must not overflow: inf times 0 is NaN.
+        scores = scores.masked_fill(~mask, 0.0)
     if kernel == "polynomial":
         values = (1.0 + scores) ** degree
     else:

@@ -59,16 +59,12 @@ class TextForm(nn.Module):
 
     def forward(self, prompt: Any) -> Tensor:
         """Return the logits (B, P, C) at the read-outs."""
-        return self.states(prompt) @ self.embedding.mT
-
-    def states(self, prompt: Any) -> Tensor:
-        """States (B, P, d') at the read-outs, which W_e maps to logits."""
-        return self.answer(self.functions(prompt.ids)[:, self.readout])
+        return self.answer(self.functions(prompt.ids)[:, self.readout]) @ self.embedding.mT
 
     def for_training(self, context: TrainingContext) -> nn.Module | None:
         """See `iclbench.TrainsFaster`."""
         fits = context.factored_logits and context.replicas != "leading"
-        return FactoredText(self) if fits else None
+        return FactoredText(self, context) if fits else None
 
     def hidden(self, real: Tensor, ids: Tensor) -> Tensor:
         """f of every output, (B, T, d'), from ids (B, T); text has no real features."""

@@ -34,10 +34,14 @@ def position_attention(
 
 
 def _squared_distances(a: Tensor, b: Tensor) -> Tensor:
-    """‖a − b‖² of all pairs, at least 0."""
-    # From products, so that no (S, N, d) of differences is held.
-    lengths = a.square().sum(dim=2).unsqueeze(2) + b.square().sum(dim=2).unsqueeze(1)
-    return (lengths - 2 * a @ b.mT).clamp(min=0)
+    """‖a − b‖² of all pairs, at least 0, computed in float32 from a lower dtype."""
+    dtype = torch.promote_types(a.dtype, torch.float32)
+    # A difference of close numbers: autocast's dtype would leave no digits.
+    with torch.autocast(a.device.type, enabled=False):
+        x, y = a.to(dtype), b.to(dtype)
+        # From products, so that no (S, N, d) of differences is held.
+        lengths = x.square().sum(dim=2).unsqueeze(2) + y.square().sum(dim=2).unsqueeze(1)
+        return (lengths - 2 * x @ y.mT).clamp(min=0).to(a.dtype)
 
 
 def initial_scale(kernel: Kernel, width: int) -> float:

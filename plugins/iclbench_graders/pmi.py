@@ -44,7 +44,7 @@ class PMIConfig(Config):
 
 
 class PMI(Grader):
-    """log p(ending | beginning) − log p(ending), in nats, and what it is for each token.
+    """log p(ending | beginning) − log p(ending), in nats, in total and per token.
 
     The ending's tokens are the same in both terms. Unrelated endings score near 0 or below. A loop
     is predicted by its own past rather than by the beginning, so it gains little, but not nothing;

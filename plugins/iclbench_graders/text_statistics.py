@@ -66,7 +66,7 @@ class TextStatistics(Grader):
 
     @property
     def fractions(self) -> frozenset[str]:
-        """All scores but the number of words."""
+        """All scores except the number of words."""
         distinct_names = (f"distinct_{n}" for n in range(1, self.config.distinct_n + 1))
         return frozenset({"repetition", "repeated_sentences", *distinct_names})
 

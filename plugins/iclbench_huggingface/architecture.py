@@ -42,7 +42,10 @@ class HuggingFace(BackboneArchitecture):
     constructions = {"pretrained": Pretrained()}
 
     def supports(self, signature: Signature, config: HuggingFaceConfig) -> str | None:
-        """Support every task with prompts of one size, if transformers is installed."""
+        """Support every task with prompts of one size, if transformers is installed.
+
+        Raises UsageError for an unknown type or field, and for values that the type refuses.
+        """
         if importlib.util.find_spec("transformers") is None:
             return "it needs transformers: pip install 'iclbench[huggingface]'"
         # Importing transformers takes seconds, and the default type takes all sizes.

@@ -56,8 +56,8 @@ class TransformersBackbone(nn.Module):
             raise UsageError(f"huggingface: {model.config.model_type} maps {example} to {shape}")
         if reads_ahead(model, length):
             raise UsageError(
-                f"huggingface: this {model.config.model_type} is not causal: what comes later "
-                "changes its earlier outputs"
+                f"huggingface: this {model.config.model_type} is not causal: later inputs change "
+                "its earlier outputs"
             )
 
     def forward(self, x: Tensor) -> Tensor:

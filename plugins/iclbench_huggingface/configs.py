@@ -19,8 +19,8 @@ NAMES = {
     "heads": "num_attention_heads",
     "init_std": "initializer_range",
 }
-#: Names of the MLP's width where it isn't `intermediate_size`.
-FEED_FORWARD = ("ffn_dim", "dff", "d_inner")
+#: Names of the MLP's width.
+FEED_FORWARD = ("intermediate_size", "ffn_dim", "dff", "d_inner")
 #: Ids of a vocabulary that is not used.
 SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
 
@@ -28,10 +28,10 @@ SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
 def config_of(length: int, args: Any) -> Any:
     """Return the configuration of a causal model for `length` positions.
 
-    Sizes that follow from others do so unless `settings` say otherwise: the MLP has 4 widths (a
-    state-space model `expand` widths), there is no dropout, keys and values have as many heads as
-    queries, and positions suffice for the prompt. Raises UsageError for an unknown type or field,
-    for one that is an argument of the model, and for values that the type refuses.
+    Unless `settings` say otherwise, the MLP has 4 times the width, there is no dropout, keys and
+    values have as many heads as queries, and the number of positions is `length`. Raises
+    UsageError for an unknown type or field, for a field that is an argument of the model, and for
+    values that the type refuses.
     """
     if args.config not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
         raise unknown("config", args.config, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
@@ -56,12 +56,9 @@ def config_of(length: int, args: Any) -> Any:
 
 def _following(default: Any, length: int, args: Any) -> dict[str, Any]:
     """Return the fields of a configuration that follow from the model's arguments."""
-    # The inner width of a state-space model is another thing by the same name.
-    expand = getattr(default, "expand", None)
     sizes = {
         "max_position_embeddings": length,
-        "intermediate_size": (4 if expand is None else expand) * args.width,
-        **dict.fromkeys(FEED_FORWARD, 4 * args.width),
+        **dict.fromkeys(_feed_forward(default), 4 * args.width),
         "num_key_value_heads": args.heads,
         "head_dim": args.width // args.heads,
         "rotary_dim": args.width // args.heads,
@@ -75,6 +72,15 @@ def _following(default: Any, length: int, args: Any) -> dict[str, Any]:
     values["vocab_size"] = 1
     values |= {"is_decoder": True} if hasattr(default, "is_decoder") else {}
     return {**values, "use_cache": False}
+
+
+def _feed_forward(default: Any) -> tuple[str, ...]:
+    """Return the names that the MLP's width may have in a configuration of this type."""
+    expand, width = getattr(default, "expand", None), getattr(default, "intermediate_size", None)
+    if expand is None or width != expand * default.hidden_size:
+        return FEED_FORWARD
+    # mamba and falcon_mamba compute their inner width from `expand`, under this name.
+    return tuple(name for name in FEED_FORWARD if name != "intermediate_size")
 
 
 def built(make: Any, *args: Any, **values: Any) -> Any:

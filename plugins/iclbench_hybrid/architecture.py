@@ -50,20 +50,17 @@ class HybridConfig(SequenceConfig):
         for name in given:
             if name not in mixers:
                 raise unknown("mixer", name, mixers)
-        shared = SequenceConfig(**{k: v for k, v in info.data.items() if k != "mixers"})
+        block_options = SequenceConfig.among(info.data)
         return {
-            name: find_mixer(name, shared, given.get(name, {})).arguments()
+            name: find_mixer(name, block_options, given.get(name, {})).arguments()
             for name in dict.fromkeys(mixers)
         }
 
-    def shared(self) -> SequenceConfig:
-        """Return the options that all blocks share."""
-        return SequenceConfig(**{key: getattr(self, key) for key in SequenceConfig.model_fields})
-
     def parts(self) -> dict[str, NamedMixer]:
         """Return the named mixers, each once."""
+        block_options = SequenceConfig.among(dict(self))
         return {
-            name: find_mixer(name, self.shared(), self.mixer_args[name])
+            name: find_mixer(name, block_options, self.mixer_args[name])
             for name in dict.fromkeys(self.mixers)
         }
 

@@ -1,4 +1,4 @@
-"""Answers of a model that are kept on this machine, so that a run that was stopped asks no more."""
+"""Answers stored on this machine, so that an interrupted run does not repeat its questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """The folder of kept answers: in $ICLBENCH_CACHE, or in ~/.cache/iclbench."""
+    """The folder of stored answers: in $ICLBENCH_CACHE, or in ~/.cache/iclbench."""
     chosen = os.environ.get("ICLBENCH_CACHE")
     return (Path(chosen) if chosen else Path.home() / ".cache" / "iclbench") / "answers"
 
@@ -30,7 +30,7 @@ class AnswerFile:
         return self._answers.get(question)
 
     def put(self, question: str, answer: str) -> None:
-        """Keep an answer."""
+        """Store an answer."""
         self._answers[question] = answer
         self.path.parent.mkdir(parents=True, exist_ok=True)
         line = json.dumps({"question": question, "answer": answer})

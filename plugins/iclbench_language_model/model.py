@@ -55,12 +55,16 @@ class LanguageModel(Asked):
     Config: ClassVar[type[Config]] = LanguageModelConfig
 
     def supports(self, signature: Signature, config: Any) -> str | None:
-        """It needs x, y and one query, shows nothing else, and answers at the query."""
+        """It needs prompts of x, y and one query and nothing else, and answers at the query."""
         fields = set(getattr(signature.prompt, "_fields", ()))
-        if signature.target != "query" or len(signature.readout) != 1 or signature.varies:
-            return f"it answers one query, not {signature.target}"
-        if not set(FIELDS) <= fields or fields - {*FIELDS, "tokens"}:
-            return f"its questions show {', '.join(FIELDS)}, which the task's prompts lack"
+        if signature.target != "query":
+            return f"it answers query, not {signature.target}"
+        if len(signature.readout) != 1 or signature.varies:
+            return "it answers one query, in prompts of one size"
+        if missing := set(FIELDS) - fields:
+            return f"it needs {', '.join(sorted(missing))}, which the task's prompts lack"
+        if unseen := fields - {*FIELDS, "tokens"}:
+            return f"it would ignore {', '.join(sorted(unseen))} in the task's prompts"
         return None
 
     def prepare(self, config: Any) -> None:
@@ -77,29 +81,29 @@ class LanguageModel(Asked):
         ]
 
     def ask(self, questions: Sequence[str], config: Any, device: torch.device) -> Iterator[str]:
-        """Continue each question; answers of earlier runs on this machine are taken again.
+        """Continue each question; stored answers of earlier runs are reused.
 
         Raises UsageError where packages or the model's file are missing.
         """
         model = self._local(config, device)
-        kept = AnswerFile(f"{self.identity(config)}, {config.most_tokens} tokens, {device.type}")
-        said = time.monotonic()
+        stored = AnswerFile(f"{self.identity(config)}, {config.most_tokens} tokens, {device.type}")
+        last_report = time.monotonic()
         for number, question in enumerate(questions, start=1):
-            answer = kept.get(question)
+            answer = stored.get(question)
             if answer is None:
                 answer = model.complete(question, config.most_tokens)
-                kept.put(question, answer)
+                stored.put(question, answer)
             yield answer
-            if time.monotonic() - said > SECONDS:
-                said = time.monotonic()
+            if time.monotonic() - last_report > SECONDS:
+                last_report = time.monotonic()
                 report(f"{self.name}: {number:,} of {len(questions):,} answers")
 
     def read(self, answer: str, signature: Signature, config: Any) -> list[float]:
         """The first numbers of the first line; 0 for those that are missing or not finite."""
         width = len(signature.readout) * signature.output_width
         line = answer.strip().partition("\n")[0]
-        found = [float(text.replace("−", "-")) for text in _NUMBER.findall(line)[:width]]
-        finite = [value if math.isfinite(value) else 0.0 for value in found]
+        numbers = [float(text.replace("−", "-")) for text in _NUMBER.findall(line)[:width]]
+        finite = [value if math.isfinite(value) else 0.0 for value in numbers]
         return finite + [0.0] * (width - len(finite))
 
     def identity(self, config: Any) -> str:
@@ -107,7 +111,7 @@ class LanguageModel(Asked):
         try:
             reader = f"transformers {metadata.version('transformers')}"
         except metadata.PackageNotFoundError:
-            reader = "no transformers"  # it can answer only what was kept
+            reader = "no transformers"  # it can only reuse stored answers
         return f"{self._local(config).identity}, greedy, {reader}"
 
     def _local(self, config: Any, device: torch.device | None = None) -> LocalLanguageModel:

@@ -140,6 +140,15 @@ def substitute(Q: Tensor, t: int) -> Tensor:
     return Q @ (_identity(Q) - entry)
 
 
+def fill_padding(a: Tensor, size: Tensor) -> Tensor:
+    """Return a (B, m, m) with its first pivot on the diagonal beyond `size` (B,).
+
+    The zeros there would be pivots outside the knots' range.
+    """
+    padded = torch.arange(a.shape[1], device=a.device) >= size[:, None]
+    return a + torch.diag_embed(torch.where(padded, a[:, :1, 0], 0.0))
+
+
 def geometric_knots(low: float, high: float, count: int) -> Tensor:
     """Return `count` knots from low to high with a constant ratio, in float64."""
     # In float64: `InverseSquare` rounds each knot once and rejects knots that then coincide.
@@ -215,7 +224,10 @@ class _Solve(nn.Module):
 
     def forward(self, prompt: Any) -> Tensor:
         if self.target == "solution":
-            return self._solve(prompt.a, prompt.b)[:, None]
+            a: Tensor = prompt.a
+            if hasattr(prompt, "size"):
+                a = fill_padding(a, prompt.size)
+            return self._solve(a, prompt.b)[:, None]
         x: Tensor = prompt.x
         y: Tensor = prompt.y[..., 0]
         # Positive definite (with λ > 0 or full rank), so pivots are positive without row exchanges.

@@ -21,7 +21,8 @@ def iclbench_metrics() -> list[Entry]:
     return [
         Entry(
             "krylov",
-            "polynomial p(A)b of each layer's answer, beside Chebyshev's and the optimal one",
+            "polynomial of A that each layer applies to the first residual, beside Chebyshev's and "
+            "the best one",
             "iclbench_linear_transformer.krylov:Krylov",
         )
     ]

@@ -55,7 +55,8 @@ class Iteration(Construction):
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return configuration and state.
 
-        Raises UsageError where no linear systems are solved, or if their eigenvalues are unknown.
+        Raises UsageError for a task that does not ask for the solution of systems, if it states no
+        eigenvalues and `low` or `high` is missing, or if `low` is above `high`.
         """
         if signature.target != "solution":
             raise UsageError(f"construction: {task.name} does not ask for the solution of systems")

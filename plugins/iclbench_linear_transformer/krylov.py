@@ -86,6 +86,7 @@ def _plots(layers: int) -> list[dict[str, Any]]:
     plots: list[dict[str, Any]] = [
         {"title": "Error after each layer", "x": {"title": "layer"},
          "y": {"title": "median squared error", "log": True}, "lines": errors},
+        # A list without a path for x is drawn from x = 1, which is degree 0 here.
         {"title": "Misfit of polynomials", "x": {"title": "degree + 1"},
          "y": {"title": "fraction that remains", "log": True}, "lines": misfits},
     ]  # fmt: skip

@@ -23,7 +23,7 @@ class ConvolutionConfig(SequenceConfig):
     @model_validator(mode="after")
     def _is_causal(self) -> ConvolutionConfig:
         if not self.causal:
-            raise ValueError("causal=false: these convolutions see only earlier positions")
+            raise ValueError("causal=false: these convolutions are causal")
         return self
 
 

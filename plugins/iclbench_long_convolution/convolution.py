@@ -14,27 +14,34 @@ def convolve(u: Tensor, taps: Tensor, method: str = "auto") -> Tensor:
     """Return y[t] = Σ_{s ≤ t} taps[t−s] u[s] of u (B, S, C) and taps (S, C), as (B, S, C).
 
     `method` is `direct`, `fft`, or `auto`, which chooses by the length. Dtypes below float32 are
-    convolved in float32.
+    convolved in float32, also under autocast; y has the dtype of u.
     """
-    if u.dtype not in (torch.float32, torch.float64):
-        return convolve(u.float(), taps.float(), method).to(u.dtype)
-    if method == "direct" or (method == "auto" and u.shape[1] <= DIRECT_UP_TO):
-        return convolve_newest(u, taps, u.shape[1])
     length = u.shape[1]
-    # Padding to twice the length keeps the circular convolution from wrapping around.
-    spectrum = torch.fft.rfft(u, 2 * length, dim=1) * torch.fft.rfft(taps, 2 * length, dim=0)
-    convolved: Tensor = torch.fft.irfft(spectrum, 2 * length, dim=1)
-    return convolved[:, :length]
+    if method == "direct" or (method == "auto" and length <= DIRECT_UP_TO):
+        return convolve_newest(u, taps, length)
+    dtype = _dtype_of(u, taps)
+    with torch.autocast(u.device.type, enabled=False):
+        # Padding to twice the length keeps the circular convolution from wrapping around.
+        spectrum = torch.fft.rfft(u.to(dtype), 2 * length, dim=1)
+        spectrum = spectrum * torch.fft.rfft(taps.to(dtype), 2 * length, dim=0)
+        convolved: Tensor = torch.fft.irfft(spectrum, 2 * length, dim=1)
+    return convolved[:, :length].to(u.dtype)
 
 
 def convolve_newest(u: Tensor, taps: Tensor, count: int) -> Tensor:
-    """Return the last `count` positions of the convolution by the direct sum, (B, count, C)."""
-    length = u.shape[1]
+    """Return the last `count` positions of `convolve` by the direct sum, (B, count, C)."""
+    length, dtype = u.shape[1], _dtype_of(u, taps)
     positions = torch.arange(length, device=u.device)
     lag = positions[length - count :, None] - positions
     # Negative lags wrap around in the indexing, and are masked.
-    toeplitz = taps[lag] * (lag >= 0).unsqueeze(-1)
-    return torch.einsum("tsc,bsc->btc", toeplitz, u)
+    toeplitz = taps.to(dtype)[lag] * (lag >= 0).unsqueeze(-1)
+    with torch.autocast(u.device.type, enabled=False):
+        return torch.einsum("tsc,bsc->btc", toeplitz, u.to(dtype)).to(u.dtype)
+
+
+def _dtype_of(u: Tensor, taps: Tensor) -> torch.dtype:
+    """Return the dtype in which u and taps are convolved."""
+    return torch.promote_types(torch.promote_types(u.dtype, taps.dtype), torch.float32)
 
 
 def convolve_short(x: Tensor, taps: Tensor) -> Tensor:

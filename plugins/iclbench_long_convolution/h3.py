@@ -17,9 +17,9 @@ SMALLEST_STEP, LARGEST_STEP = 1e-3, 1e-1
 
 
 class H3Cache(NamedTuple):
-    """The states: the shift's last keys (B, N − 1, width), and the diagonal one's.
+    """What later positions need: the shift's last keys, and the diagonal system's state.
 
-    The diagonal state is complex, (B, heads · head_width², N / 2).
+    keys (B, N − 1, width); state, complex (B, heads · head_width², N / 2).
     """
 
     keys: Tensor

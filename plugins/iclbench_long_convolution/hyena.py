@@ -43,7 +43,12 @@ class ImplicitFilter(nn.Module):
         self.frequency = nn.Parameter(torch.full((width,), frequency))
 
     def forward(self) -> Tensor:
-        """Return the taps (length, channels)."""
+        """Return the taps (length, channels), in the parameters' dtype."""
+        # Autocast's dtypes have fewer numbers between 0 and 1 than a long prompt has positions.
+        with torch.autocast(self.last.weight.device.type, enabled=False):
+            return self._taps()
+
+    def _taps(self) -> Tensor:
         like = self.last.weight
         steps = torch.arange(self.length, dtype=like.dtype, device=like.device).unsqueeze(1)
         t = steps / max(1, self.length - 1)

@@ -60,13 +60,13 @@ class LoopedConfig(SequenceConfig):
         # A field that is wrong itself has been reported.
         if not {*SequenceConfig.model_fields, "mixer"} <= info.data.keys():
             return given
-        shared = SequenceConfig(**{k: info.data[k] for k in SequenceConfig.model_fields})
-        return find_mixer(info.data["mixer"], shared, given).arguments()
+        block_options = SequenceConfig.among(info.data)
+        return find_mixer(info.data["mixer"], block_options, given).arguments()
 
     @model_validator(mode="after")
     def _loops_fit(self) -> LoopedConfig:
         if self.trained_loops is not None and self.trained_loops > self.loops:
-            raise ValueError(f"trained_loops={self.trained_loops} of loops={self.loops}")
+            raise ValueError(f"trained_loops={self.trained_loops} is more than loops={self.loops}")
         if not self.shared and self.trained_loops not in {None, self.loops}:
             raise ValueError(
                 "shared=false needs trained_loops=null: otherwise some loops are never trained"
@@ -75,8 +75,8 @@ class LoopedConfig(SequenceConfig):
 
     def named_mixer(self) -> NamedMixer:
         """Return the mixer with its configuration."""
-        shared = SequenceConfig(**{key: getattr(self, key) for key in SequenceConfig.model_fields})
-        return find_mixer(self.mixer, shared, self.mixer_args)
+        block_options = SequenceConfig.among(dict(self))
+        return find_mixer(self.mixer, block_options, self.mixer_args)
 
 
 class LoopedTransformer(Architecture):

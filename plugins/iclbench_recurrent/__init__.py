@@ -17,8 +17,8 @@ def iclbench_architectures() -> list[Entry]:
               f"{_HOME}:GatedLinearAttention"),
         Entry("retention", "linear attention with fixed decays: RetNet (Sun et al. 2023)",
               f"{_HOME}:Retention"),
-        Entry("delta-net", "linear attention with the delta rule, once or several times per step "
-              "(Yang et al. 2024)",
+        Entry("delta-net", "linear attention with the delta rule, once or several times per "
+              "position (Yang et al. 2024)",
               f"{_HOME}:DeltaNet"),
         Entry("gated-delta-net", "linear attention with the delta rule and a decay (Yang, Kautz "
               "and Hatamizadeh 2024)",

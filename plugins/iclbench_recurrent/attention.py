@@ -85,7 +85,9 @@ class Retention(DecayingAttention):
         )
         # The paper's scale of the scores.
         key = key * self.key_width**-0.5
-        decays = log_decays(self.heads, x.device).to(x)[:, None, None].expand(-1, x.shape[1], 1)
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        decays = log_decays(self.heads, x.device).to(dtype)
+        decays = decays[:, None, None].expand(-1, x.shape[1], 1)
         mixed, state = run(
             form, rotate(query, start), rotate(key, start), value, decays, state=state
         )
@@ -143,9 +145,11 @@ def log_decays(heads: int, device: torch.device | None = None) -> Tensor:
 def rotate(x: Tensor, start: int) -> Tensor:
     """Rotate pairs of neighbouring channels of (B, heads, S, d) at positions start … start + S − 1.
 
-    Pair i turns by 10000^(−2i/d) a position, so that qᵀk depends on the distance only.
+    Pair i turns by 10000^(−2i/d) a position, so that qᵀk depends on the distance only. Dtypes below
+    float32 are rotated in float32.
     """
     *_, length, width = x.shape
+    x = x.to(torch.promote_types(x.dtype, torch.float32))
     # In float64: an angle of a thousand turns has few digits left in float32.
     positions = torch.arange(start, start + length, dtype=torch.float64, device=x.device)
     exponents = torch.arange(0, width, 2, dtype=torch.float64, device=x.device) / width

@@ -1,6 +1,6 @@
 """The delta rule with decay: S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ, o_t = S_tᵀ q_t.
 
-A step may make n such updates, with keys k_{t,1} … k_{t,n} of their own; it decays once, before the
+A position may make n such updates with keys k_{t,1} … k_{t,n}; the state decays once, before the
 first, and is read after the last (DeltaProduct). Queries are (…, S, K), keys (…, S·n, K), values
 (…, S·n, V), β (…, S·n, 1), logarithms of decays (…, S, 1) and states (…, K, V). `recurrent` is the
 equation and `chunked` computes the same from products of matrices. Both take the state before the
@@ -63,18 +63,18 @@ def chunked(
     only products with S_0 remain for the loop over chunks.
     """
     length, updates = query.shape[-2], key.shape[-2] // query.shape[-2]
-    steps = min(length, max(1, (chunk or CHUNK) // updates))
-    # A step's decay comes before its first update.
+    positions = min(length, max(1, (chunk or CHUNK) // updates))
+    # A position's decay comes before its first update.
     log_decay = pad(log_decay.unsqueeze(-2), (0, 0, 0, updates - 1)).flatten(-3, -2)
-    q = split(query, steps)
-    k, v, b, log_a = (split(t, steps * updates) for t in (key, value, beta, log_decay))
+    q = split(query, positions)
+    k, v, b, log_a = (split(t, positions * updates) for t in (key, value, beta, log_decay))
     within = decay_matrix(log_a.squeeze(-1))
     from_start = log_a.cumsum(dim=-2).exp()
     mixing = (b * (k @ k.mT) * within).tril(-1)
     right = b * torch.cat([v, from_start * k], dim=-1)
     solved = solve_triangular(mixing, right, upper=False, unitriangular=True)
-    own, of_state = solved.split([v.shape[-1], k.shape[-1]], dim=-1)
-    # The rows after each step's last update.
+    updates_from_zero, per_state = solved.split([v.shape[-1], k.shape[-1]], dim=-1)
+    # The rows after each position's last update.
     read = slice(updates - 1, None, updates)
     scores = (q @ k.mT) * within[..., read, :]
     q = q * from_start[..., read, :]
@@ -82,10 +82,10 @@ def chunked(
     total = from_start[..., -1:, :]
     outputs = []
     for n in range(q.shape[-3]):
-        u = own[..., n, :, :]
+        u = updates_from_zero[..., n, :, :]
         # Without a state before them, the first chunk takes no products with it.
         if state is not None:
-            u = u - of_state[..., n, :, :] @ state
+            u = u - per_state[..., n, :, :] @ state
         output, added = scores[..., n, :, :] @ u, k[..., n, :, :].mT @ u
         if state is not None:
             output = output + q[..., n, :, :] @ state

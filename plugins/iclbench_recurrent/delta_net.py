@@ -1,4 +1,4 @@
-"""The mixers DeltaNet, with one or several updates a step (DeltaProduct), and Gated DeltaNet."""
+"""The mixers DeltaNet, Gated DeltaNet, and DeltaProduct with several updates per position."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize, silu, softplus
+from torch.nn.functional import linear, normalize, silu, softplus
 
 from . import delta
 from .mixer import (
@@ -28,7 +28,7 @@ SMALLEST_NORM = 1e-6
 class DeltaNet(RecurrentMixer):
     """S_t = (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ with unit keys (Yang et al. 2024).
 
-    With `updates` n > 1, every position makes n updates with keys, values and β of its own
+    With `updates` n > 1, every position makes n updates, each with its own key, value and β
     (DeltaProduct, Siems et al. 2025). β is in (0, 1), or in (0, 2) with `negative_eigenvalues`,
     where I − βkkᵀ has an eigenvalue 1 − β in (−1, 1) (Grazzi et al. 2024).
     """
@@ -129,7 +129,8 @@ class GatedDeltaNet(DeltaNet):
 
     def log_decay(self, x: Tensor) -> Tensor:
         """Return the logarithm of each head's decay (B, S, heads)."""
-        return -self.log_rate.exp() * softplus(self.decay(x))
+        # Added outside the product: autocast would round the sum to its own dtype.
+        return -self.log_rate.exp() * softplus(linear(x, self.decay.weight) + self.decay.bias)
 
     def finish(self, mixed: Tensor, x: Tensor) -> Tensor:
         """Map the heads' outputs (B, S, value width) and the input to (B, S, width)."""

@@ -46,8 +46,8 @@ def on_gpu(context: TrainingContext) -> bool:
 def kernel_mixer(mixer: RecurrentMixer, context: TrainingContext) -> nn.Module | None:
     """Return the mixer with its kernel, or None where training uses the native form.
 
-    Raises UsageError where the kernel would be used but for several replicas at once, so that the
-    engine trains them one by one.
+    Raises UsageError if several replicas would be trained at once, or compiled; the engine then
+    trains them one by one.
     """
     # The engine also compares its programs in float64, which needs the native form.
     if not on_gpu(context) or context.dtype != torch.float32 or context.positions is not None:
@@ -102,11 +102,13 @@ def differences(mixer: RecurrentMixer, form: Form, context: TrainingContext) -> 
     inputs = _inputs_of(mixer, context)
     exact = _results(mixer.chunked, [t.double() for t in inputs])
     actual = _results(form, inputs)
+    needed = [i for i, t in enumerate(inputs, start=1) if t.requires_grad]
+    names = ["outputs", *(f"gradients of input {i}" for i in needed)]
+    # At one position, the decays change nothing: their gradients are 0.
+    tiny = torch.finfo(torch.float64).tiny
     return {
-        "outputs" if i == 0 else f"gradient {i}": float(
-            (kernel.double() - native).norm() / native.norm()
-        )
-        for i, (kernel, native) in enumerate(zip(actual, exact, strict=True))
+        name: float((kernel.double() - native).norm() / native.norm().clamp(min=tiny))
+        for name, kernel, native in zip(names, actual, exact, strict=True)
     }
 
 
@@ -186,7 +188,7 @@ def _delta(operators: Operators) -> Form:
         state: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         updates = key.shape[2] // query.shape[2]
-        # The kernel reads after every update; only the reading after a step's last one is kept.
+        # The kernel reads after every update; only the last reading of a position is kept.
         q, k, v, b = (_swap(t) for t in (query.repeat_interleave(updates, dim=2), key, value, beta))
         options = {"scale": 1.0, "initial_state": state, "output_final_state": True}
         output, state = rule(q, k, v, b.squeeze(-1), **options)
@@ -196,7 +198,7 @@ def _delta(operators: Operators) -> Form:
 
 
 def _gated_delta(operators: Operators) -> Form:
-    """The form of `delta.chunked` with one update a step."""
+    """The form of `delta.chunked` with one update per position."""
     rule = operators("fla.ops.gated_delta_rule", "chunk_gated_delta_rule")
 
     def form(

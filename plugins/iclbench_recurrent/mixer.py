@@ -92,7 +92,7 @@ class ShortConvolution(nn.Module):
 
     @property
     def kept(self) -> int:
-        """The inputs that it keeps for later positions."""
+        """The number of inputs, over all channels, that it keeps for later positions."""
         return self.taps[1:].numel()
 
     def forward(self, x: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -54,7 +54,8 @@ class Mamba(RecurrentMixer):
         u, z = self.input(x).split(self.inner, dim=-1)
         u, kept = self.convolution(u, kept)
         rank, b, c = self.selection(u).split([self.rank, self.states, self.states], dim=-1)
-        step = softplus(self.step(rank))
+        # Added outside the product: autocast would round the sum to its own dtype.
+        step = softplus(nn.functional.linear(rank, self.step.weight) + self.step.bias)
         y, state = run(form, u, step, -self.log_rate.exp(), b, c, state=state)
         output: Tensor = self.output((y + self.skip * u) * silu(z))
         return output, (state, kept)

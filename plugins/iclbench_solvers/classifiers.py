@@ -79,7 +79,7 @@ class ClassFrequency(Classifier):
         """As `Classifier`; also texts."""
         if signature.target == "token":
             fields = getattr(signature.prompt, "_fields", ())
-            return None if "ids" in fields else "the task's prompts have no ids"
+            return None if "ids" in fields else "it needs ids, which the task's prompts lack"
         return super().supports(signature, config)
 
     def build(self, signature: Signature, config: Any) -> nn.Module:
@@ -147,7 +147,7 @@ class NeighboursConfig(ClassifierConfig):
     """The number of neighbours."""
 
     neighbours: int | None = Field(
-        None, ge=1, description="number of neighbors, all examples if fewer; null: √N rounded up"
+        None, ge=1, description="number of neighbours, all examples if fewer; null: √N rounded up"
     )
 
 
@@ -168,7 +168,7 @@ class NearestNeighbourVote(Classifier):
         """See `Classifier.probabilities`."""
         count = self.counted(x.shape[1], config)
         nearest = _squared_distances(query, x).topk(count, dim=2, largest=False).indices
-        votes = torch.zeros(*nearest.shape[:2], x.shape[1]).to(x).scatter(2, nearest, 1.0 / count)
+        votes = x.new_zeros(*nearest.shape[:2], x.shape[1]).scatter(2, nearest, 1.0 / count)
         return votes @ labels
 
 

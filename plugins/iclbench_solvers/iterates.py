@@ -37,7 +37,9 @@ class Iterates(Metric):
     def supports(self, task: Task[Any]) -> str | None:
         """It needs prompts that state a step size."""
         missing = {"x", "y", "ridge", "step"} - set(getattr(task.signature.prompt, "_fields", ()))
-        return f"it needs {', '.join(sorted(missing))} in the prompt" if missing else None
+        if missing:
+            return f"it needs {', '.join(sorted(missing))}, which the task's prompts lack"
+        return None
 
     def supports_model(self, model: nn.Module) -> str | None:
         """It needs a trajectory."""

@@ -90,8 +90,9 @@ class ExactGradient(Solver):
         """It needs x, y and w, and a task that asks for the gradient."""
         missing = {"x", "y", "w"} - set(getattr(signature.prompt, "_fields", ()))
         if missing:
-            return f"it needs {', '.join(sorted(missing))} in the prompt"
-        return None if signature.target == "gradient" else f"it can't answer {signature.target}"
+            return f"it needs {', '.join(sorted(missing))}, which the task's prompts lack"
+        target = signature.target
+        return None if target == "gradient" else f"it answers gradient, not {target}"
 
     def build(self, signature: Signature, config: Config) -> nn.Module:
         """A module without parameters."""

@@ -28,7 +28,7 @@ class Averaging(LinearSolver):
 class NearestNeighboursConfig(Config):
     """The number of neighbours."""
 
-    neighbours: int = Field(3, ge=1, description="number of neighbors; all examples if fewer")
+    neighbours: int = Field(3, ge=1, description="number of neighbours; all examples if fewer")
 
 
 class NearestNeighbours(RegressionSolver):
@@ -115,6 +115,7 @@ class _ConstantModule(nn.Module):
     def __init__(self, signature: Signature, value: float) -> None:
         super().__init__()
         self.signature, self.value = signature, value
+        self.dtype = torch.get_default_dtype()
 
     def forward(self, prompt: Any) -> Tensor:
         """The prediction (B, P, W); W is the prompt's own where sizes vary."""
@@ -122,4 +123,6 @@ class _ConstantModule(nn.Module):
         s = self.signature
         width = prompt.x0.shape[1] if s.varies else s.output_width
         shape = (len(real), len(s.readout), width)
-        return torch.full(shape, self.value, dtype=real.dtype, device=real.device)
+        # Ids have no dtype: among them, it is that in which the model was built.
+        dtype = real.dtype if real.shape[2] else self.dtype
+        return torch.full(shape, self.value, dtype=dtype, device=real.device)

@@ -77,7 +77,8 @@ class Lasso(SklearnSolver):
 
     def predicted(self, model: Any, asked: Tensor) -> Tensor:
         """A linear function, of which the slope is known."""
-        # No product of matrices: it would pass for all that the fit takes, which nobody counts.
+        # Elementwise: a counted matrix product would look like the solver's whole cost, but the fit
+        # is not counted.
         return (asked * torch.as_tensor(model.coef_)).sum(dim=1)
 
 

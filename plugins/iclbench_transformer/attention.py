@@ -12,6 +12,9 @@ from iclbench import TrainingContext, initialize
 from .fast import FastAttention, MergedAttention, is_plain, merging_pays
 from .masks import query_mask
 
+#: Dtypes that attention is computed in.
+FULL_PRECISION = (torch.float32, torch.float64)
+
 
 class SoftmaxAttention(nn.Module):
     """Per head softmax(QKᵀ/√d_head)V (Liu et al., eq. 1, with GPT-2's scale and biases).
@@ -61,10 +64,8 @@ class SoftmaxAttention(nn.Module):
 
         Dtypes below float32 are mixed in float32.
         """
-        if query.dtype not in (torch.float32, torch.float64):
-            with torch.autocast(query.device.type, enabled=False):
-                mixed = self.mix(query.float(), key.float(), value.float(), positions)
-            return mixed.to(query.dtype)
+        if query.dtype not in FULL_PRECISION:
+            return mix_in_float32(self, query, key, value, positions)
         # Written out instead of torch's scaled_dot_product_attention: its fused kernels can't be
         # vmapped on a CPU and may lose precision on a GPU; its math path builds a mask per call.
         scale = 1 / math.sqrt(self.head_width)
@@ -124,7 +125,9 @@ class LinearAttention(SoftmaxAttention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, positions: slice | None = None
     ) -> Tensor:
-        """Mix values (B, heads, n, d_head) for t queries at `positions`, None for the last t."""
+        """See `SoftmaxAttention.mix`."""
+        if query.dtype not in FULL_PRECISION:
+            return mix_in_float32(self, query, key, value, positions)
         scores = query @ key.mT / math.sqrt(query.shape[-1])
         if self.mean:
             scores = scores / key.shape[-2]
@@ -133,3 +136,16 @@ class LinearAttention(SoftmaxAttention):
         elif self.causal:
             scores = scores * (query_mask(query, key, positions) == 0)
         return scores @ value
+
+
+def mix_in_float32(
+    attention: SoftmaxAttention,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    positions: slice | None,
+) -> Tensor:
+    """Return the attention's `mix` of inputs of a lower dtype, computed in float32."""
+    with torch.autocast(query.device.type, enabled=False):
+        mixed = attention.mix(query.float(), key.float(), value.float(), positions)
+    return mixed.to(query.dtype)

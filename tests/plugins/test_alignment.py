@@ -171,7 +171,7 @@ def test_iterates_with_another_step_size_differ(tmp_path):
 def test_unsupported_models_and_tasks_are_refused_before_the_run(tmp_path):
     with pytest.raises(UsageError, match="shows no trajectory"):
         run(model="transformer", task="ridge", metrics=("iterates",), out=tmp_path)
-    with pytest.raises(UsageError, match="needs ridge, step in the prompt"):
+    with pytest.raises(UsageError, match="needs ridge, step, which the task's prompts lack"):
         run(model="lsa", task="least-squares", metrics=("iterates",), out=tmp_path)
     with pytest.raises(UsageError, match="asks for one value"):
         run(
@@ -187,7 +187,7 @@ def test_unsupported_models_and_tasks_are_refused_before_the_run(tmp_path):
 def test_iterates_need_a_step_size():
     assert Iterates().supports(RidgeRegression(RidgeConfig())) is None
     reason = Iterates().supports(LeastSquares(FixedConfig()))
-    assert reason == "it needs ridge, step in the prompt"
+    assert reason == "it needs ridge, step, which the task's prompts lack"
 
 
 def test_model_without_finite_predictions_has_no_fit():

@@ -122,6 +122,26 @@ def test_pivot_outside_the_knots_is_reported_and_answered_with_nan(capsys):
     assert "2 of 3 prompts have a pivot outside 0.1 … 10" in capsys.readouterr().err
 
 
+class PaddedSystem(NamedTuple):
+    a: Tensor
+    b: Tensor
+    size: Tensor
+
+
+def test_padded_systems_have_the_answer_of_the_unpadded_ones(capsys):
+    F, b, _ = well_conditioned(3, 4)
+    solver, config = GaussianEliminationNetwork(), EliminationConfig(knots=500)
+    model = solver.build(Signature(PaddedSystem, "solution", 5, 6, 5, (0,)), config)
+    padded = PaddedSystem(
+        torch.nn.functional.pad(F, (0, 2, 0, 2)),
+        torch.nn.functional.pad(b, (0, 2)),
+        torch.full((4,), 3),
+    )
+    expected = model(System(F, b))
+    torch.testing.assert_close(model(padded), torch.nn.functional.pad(expected, (0, 2)))
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("pivot", [0.4999, 8.01, 9.0, -9.0, float("nan")])
 def test_pivots_beyond_the_first_and_last_knot_are_outside(pivot):
     """This includes those between x_n and x_{n+1}, where the network falls to 0."""

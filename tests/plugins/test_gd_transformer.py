@@ -74,6 +74,21 @@ def test_masked_keys_have_no_weight():
         assert (weights[..., 2:] == 0).all()
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_masked_key_may_overflow(kernel):
+    """Its weight is 0, and so is its gradient, not NaN."""
+    x = torch.randn(1, 4, 2, dtype=torch.float64)
+    huge = torch.tensor([1.0, 1.0, 1e100, 1e100], dtype=torch.float64)[:, None]
+    keys = (huge * x).requires_grad_()
+    mask = torch.tensor([[True, True, False, False]] * 4)
+    weights = attention(kernel, x, keys, mask, degree=4)
+    torch.testing.assert_close(weights[..., :2], attention(kernel, x, x[:, :2], degree=4))
+    assert (weights[..., 2:] == 0).all()
+    (gradient,) = torch.autograd.grad(weights.square().sum(), keys)
+    assert gradient.isfinite().all()
+    assert (gradient[:, 2:] == 0).all()
+
+
 def test_the_construction_uses_the_task_s_embeddings():
     task = Anchors(Anchors.Config())
     construction = GDTransformer.constructions["functional-gd"]

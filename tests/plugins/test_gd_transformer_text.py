@@ -15,6 +15,7 @@ from iclbench_gd_transformer.architecture import (
 from iclbench_gd_transformer.config import GDTransformerConfig
 from iclbench_gd_transformer.cross_attention import chunked_expectation
 from iclbench_gd_transformer.kernels import expectation
+from iclbench_gd_transformer.text_kernels import position_attention
 
 KERNELS = ("linear", "rbf", "exponential", "laplacian", "softmax")
 T, C, WIDTH = 7, 11, 6
@@ -157,13 +158,17 @@ def test_generation_with_a_cache_equals_generation_without(architecture, kernel,
         assert torch.equal(*texts)
 
 
-def test_factored_logits_in_training_have_the_same_loss_and_gradient():
-    model, text = make_model(feed_forward=True), make_ids()
-    target = make_ids().flip(1)
+@pytest.mark.parametrize("readout", [None, (0, 2, 3)])
+def test_factored_logits_in_training_have_the_same_loss_and_gradient(readout):
+    model, text = make_model(feed_forward=True, readout=readout), make_ids()
+    target = make_ids().flip(1)[:, : T if readout is None else len(readout)]
     plain = token_loss(model(Text(text)), target).mean()
     expected = torch.autograd.grad(plain, list(model.parameters()))
     context = TrainingContext(torch.device("cpu"), torch.float64, 3, factored_logits=True)
-    factored = training_form(model, context)(Text(text))
+    form = training_form(model, context)
+    # A list would be copied to a GPU at every step.
+    assert isinstance(form.readout, slice if readout is None else torch.Tensor)
+    factored = form(Text(text))
     assert isinstance(factored, FactoredLogits)
     loss = token_loss(factored, target).mean()
     torch.testing.assert_close(loss, plain)
@@ -178,6 +183,16 @@ def test_gradients_are_finite_and_reach_every_parameter(kernel):
     for name, parameter in model.named_parameters():
         assert torch.isfinite(parameter.grad).all(), name
         assert parameter.grad.abs().sum() > 0, name
+
+
+def test_autocast_leaves_the_digits_of_distances():
+    queries = torch.randn(1, 3, WIDTH)
+    keys = queries + 1e-2 * torch.randn(1, 3, WIDTH)
+    seen, counts = torch.ones(3, 3, dtype=torch.bool), torch.ones(3)
+    with torch.autocast("cpu", torch.bfloat16):
+        weights = position_attention("rbf", 5 * queries, 5 * keys, seen, counts)
+    distances = torch.cdist(5 * queries.double(), 5 * keys.double())
+    torch.testing.assert_close(weights.double(), (-distances.square()).exp(), rtol=1e-4, atol=1e-9)
 
 
 def test_cross_attention_in_chunks_equals_cross_attention(monkeypatch):

@@ -63,10 +63,19 @@ def test_mlp_has_4_widths_under_every_name(name):
     assert max(max(weight.shape) for weight in weights) == 4 * 8
 
 
+def test_mlp_beside_a_state_space_has_4_widths():
+    from iclbench_huggingface.configs import config_of
+
+    config = config_of(9, HuggingFaceConfig(**SMALL, config="nemotron_h", settings={"expand": 3}))
+    assert (config.intermediate_size, config.expand) == (4 * 8, 3)
+
+
+@pytest.mark.parametrize("settings", [{}, {"expand": 4}])
 @pytest.mark.parametrize("name", ["mamba", "falcon_mamba"])
-def test_state_space_models_are_as_wide_as_the_library_s(name):
-    ours = built(config=name).backbone.model
-    own = transformers.AutoConfig.for_model(name, hidden_size=8, num_hidden_layers=2, vocab_size=1)
+def test_state_space_models_are_as_wide_as_the_library_s(name, settings):
+    ours = built(config=name, settings=settings).backbone.model
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "vocab_size": 1}
+    own = transformers.AutoConfig.for_model(name, **sizes, **settings)
     theirs = transformers.AutoModel.from_config(own)
     shapes = [
         {n: p.shape for n, p in m.named_parameters() if "embed" not in n} for m in (ours, theirs)

@@ -66,7 +66,10 @@ def test_a_record_names_the_plugins_of_the_mixers():
         ({"mixers": ["hybrid"]}, "model 'hybrid' has no mixer"),
         ({"mixers": ["h3"], "mixer_args": {"hyena": {}}}, "unknown mixer 'hyena'; known: h3"),
         ({"mixers": ["h3"], "mixer_args": {"h3": {"state": 0}}}, "mixer h3: state: input should"),
-        ({"mixers": ["h3"], "mixer_args": {"h3": {"width": 3}}}, "width is that of the whole"),
+        (
+            {"mixers": ["h3"], "mixer_args": {"h3": {"width": 3}}},
+            "width is an argument of the whole",
+        ),
         ({"mixers": ["h3"], "causal": False}, "mixer h3: causal=false"),
         ({"mixers": ["attention"], "layers": 0}, "layers: input should be greater"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from iclbench import (
     LocalLanguageModel,
     Regression,
+    Text,
     load_task,
     run,
 )
@@ -90,15 +92,27 @@ def test_any_answer_is_read_as_one_finite_number(answer):
     ("task", "reason"),
     [
         ("least-squares", None),
-        ("least-squares-prefixes", "one query, not prefixes"),
-        ("categorical", "one query, not class"),
-        ("linear-system", "one query, not solution"),
-        ("ridge", "which the task's prompts lack"),
+        ("least-squares-prefixes", "it answers query, not prefixes"),
+        ("categorical", "it answers query, not class"),
+        ("linear-system", "it answers query, not solution"),
+        ("ridge", "it would ignore ridge, step in the task's prompts"),
     ],
 )
 def test_it_answers_one_query_of_prompts_that_it_can_show(task, reason):
     refusal = LanguageModel().supports(load_task(task).signature, LanguageModelConfig())
     assert refusal is None if reason is None else reason in refusal
+
+
+def test_it_refuses_other_prompts_by_what_they_lack():
+    signature = TASK.signature
+    several = replace(signature, readout=(1, 2))
+    text = replace(signature, prompt=Text)
+    for changed, reason in [
+        (several, "it answers one query, in prompts of one size"),
+        (replace(signature, varies=True), "it answers one query, in prompts of one size"),
+        (text, "it needs query, x, y, which the task's prompts lack"),
+    ]:
+        assert LanguageModel().supports(changed, LanguageModelConfig()) == reason
 
 
 def test_a_stopped_run_asks_only_what_is_missing(completions):

@@ -51,6 +51,26 @@ def test_dtypes_below_float32_are_convolved_in_float32():
     torch.testing.assert_close(result.double(), expected, rtol=0.01, atol=0.05)
 
 
+@pytest.mark.parametrize("method", ["direct", "fft"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_autocast_does_not_round_convolutions(method, dtype):
+    u, taps = randn(0, 2, 21, 3).to(dtype), randn(1, 21, 3).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        result = convolve(u, taps, method)
+    assert result.dtype == dtype
+    expected = direct_sum(u.double(), taps.double()).to(dtype)
+    # The one rounding to bfloat16 may go to either neighbour.
+    tolerance = {"rtol": 2**-7, "atol": 0} if dtype == torch.bfloat16 else {}
+    torch.testing.assert_close(result, expected, **tolerance)
+
+
+def test_autocast_does_not_round_filters():
+    implicit = mixer(Hyena, 1024).requires_grad_(False).float().filter
+    with torch.autocast("cpu", torch.bfloat16):
+        taps = implicit()
+    assert torch.equal(taps, implicit())
+
+
 def zero(module):
     """Set a linear layer's parameters to 0."""
     for parameter in module.parameters(recurse=False):
@@ -194,7 +214,7 @@ def test_they_conform_with_fft(architecture, args):
 @pytest.mark.parametrize(
     ("architecture", "args", "reason"),
     [
-        (Hyena, {"causal": False}, "see only earlier positions"),
+        (Hyena, {"causal": False}, "these convolutions are causal"),
         (Hyena, {"order": 1}, "order: input should be greater than or equal to 2"),
         (H3, {"state": 0}, "state: input should be greater than or equal to 2"),
         (H3, {"state": 7}, "state=7 is odd"),

@@ -100,7 +100,7 @@ def test_every_loop_has_a_state():
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        ({"loops": 3, "trained_loops": 4}, "trained_loops=4 of loops=3"),
+        ({"loops": 3, "trained_loops": 4}, "trained_loops=4 is more than loops=3"),
         ({"shared": False, "trained_loops": 6}, "shared=false needs trained_loops=null"),
         ({"mixer": "atention"}, "unknown mixer 'atention'; did you mean 'attention'"),
         ({"mixer_args": {"heads": 5}}, "mixer attention: 5 heads do not divide the width 64"),

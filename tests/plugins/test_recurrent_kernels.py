@@ -148,7 +148,14 @@ def test_kernel_with_a_wrong_gradient_is_not_used(fla, capsys, monkeypatch):
         return rule(q, k, 2 * v - v.detach(), beta, **options)
 
     monkeypatch.setattr(module, "fused_recurrent_delta_rule", scaled)
-    assert_native(mixer_of("delta-net"), capsys, "the kernel's gradient 3 differ")
+    assert_native(mixer_of("delta-net"), capsys, "the kernel's gradients of input 3 differ")
+
+
+@pytest.mark.parametrize(("name", "args"), CASES, ids=IDS)
+def test_kernels_are_checked_at_one_position(fla, name, args):
+    """Decays that change nothing have the gradient 0."""
+    form = training_form(mixer_of(name, **args), replace(ALONE, length=1))
+    assert isinstance(form, KernelMixer)
 
 
 def test_kernel_that_fails_is_not_used(fla, capsys, monkeypatch):

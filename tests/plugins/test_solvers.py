@@ -181,6 +181,8 @@ def test_unsupported_targets_are_named():
     neighbours = host().load("model", "nearest-neighbours", Architecture)()
     weights = LeastSquares(FixedConfig(target="weights")).signature
     assert "not weights" in neighbours.supports(weights, neighbours.Config())
+    gradient = host().load("model", "exact-gradient", Architecture)()
+    assert "needs w, which the task" in gradient.supports(weights, gradient.Config())
 
 
 def test_exactly_solved_system_stays_finite():

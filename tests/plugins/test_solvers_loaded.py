@@ -11,6 +11,7 @@ from iclbench.precision import full_precision
 SOLVERS = [
     ("class-frequency", "categorical"),
     ("kernel-regression", "categorical"),
+    ("uniform", "mqar"),
     ("class-frequency", "mqar"),
     ("lookup", "mqar"),
     ("context-guess", "mqar"),

@@ -36,10 +36,11 @@ class DescentConfig(Config):
 
 
 class CausalDescent(Construction):
-    """C.2.2: two layers form Σ yᵢxᵢ and Σ xᵢxᵢᵀ, T layers take a step each, the last predicts.
+    """C.2.2: two layers form Σ yᵢxᵢ and Σ xᵢxᵢᵀ, and T layers take a step each.
 
-    The sums are over earlier positions, so they leave out the query, which comes last. The sign of
-    eq. 46 is corrected. The model has 2D² + 4D + 2 channels.
+    For the target `query`, one more layer predicts. The sums are over earlier positions, so they
+    leave out the query, which comes last. The sign of eq. 46 is corrected. The model has
+    2D² + 4D + 2 channels.
     """
 
     summary = "T steps of gradient descent, with one causal layer for each (Liu et al. 2025, C.2.2)"
@@ -63,11 +64,11 @@ class CausalDescent(Construction):
 
 
 class NonCausalDescent(Construction):
-    """C.2.1: one layer moves the query away, three layers take a step, the last predicts.
+    """C.2.1: one layer moves the query away, and three layers take a step.
 
     The three layers compute the residual r = xᵀw − y, the product r·x, and the step from the sum of
-    r·x over all positions. The step includes the factor 1/N, which the paper omits. The model has
-    4D + 4 channels.
+    r·x over all positions. The step includes the factor 1/N, which the paper omits. For the target
+    `query`, one more layer predicts. The model has 4D + 4 channels.
     """
 
     summary = (
