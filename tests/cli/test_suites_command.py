@@ -163,7 +163,7 @@ def test_a_board_that_nothing_scores_is_refused_before_training(cli, tmp_path, c
         (("--suite", "tiny.toml", "--task", "ridge"), "leave out --task"),
         (("--suite", "tiny.toml", "--task-args", "dim=3"), "the suite tiny sets task_args"),
         (("--suite", "tiny.toml", "--dtype", "float32"), "the suite tiny sets dtype"),
-        (("--suite", "tiny.toml", "--model-args", "layer=3"), "did you mean layers"),
+        (("--suite", "tiny.toml", "--model-args", "layer=3"), "did you mean 'layers'"),
         (("--suite", "nonesuch"), "unknown suite 'nonesuch'"),
         (("--suite", "missing.toml"), "missing.toml"),
         (("--suite", "tiny.toml", "--tune", "--tuned", "x.json"), "choose one"),

@@ -21,7 +21,7 @@ def test_a_tracker_follows_a_run_of_the_command_line(sample_plugin, cli, tmp_pat
     [
         (("--tracker", "tensorbord"), "unknown tracker 'tensorbord'; did you mean 'tensorboard'?"),
         (("--tracker-args", "a=1"), "--tracker-args needs --tracker"),
-        (("--tracker", "tensorboard", "--tracker-args", "floder=x"), "did you mean folder"),
+        (("--tracker", "tensorboard", "--tracker-args", "floder=x"), "did you mean 'folder'?"),
         (("--tracker", "tensorboard,mlflow", "--tracker-args", "folder=x"), "matches none of"),
     ],
 )

@@ -44,8 +44,8 @@ def test_a_grid_overrides_the_defaults_argument_by_argument():
     ("content", "message"),
     [
         ({"grid": []}, "grid"),
-        ({"girds": [{}]}, "did you mean grid"),
-        ({"grid": [{"model": "zero", "task": "t", "sedes": 3}]}, "did you mean seeds"),
+        ({"girds": [{}]}, "did you mean 'grid'?"),
+        ({"grid": [{"model": "zero", "task": "t", "sedes": 3}]}, "did you mean 'seeds'?"),
         ({"grid": [{"model": "zero"}]}, "task is missing"),
         ({"grid": [{}], "out": "a\x1b[2J"}, "out: a path has visible characters only"),
         ({"grid": [{}], "out": "a\0b"}, "out: a path has visible characters only"),
@@ -81,7 +81,7 @@ def test_a_file_that_is_not_toml_is_refused(tmp_path):
         ),
         (
             [{"name": "a", "model": "zero"}, {"model": "transformer", "init": "@a", "sedes": 3}],
-            "did you mean seeds",
+            "did you mean 'seeds'?",
         ),
     ],
 )

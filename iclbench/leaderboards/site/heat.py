@@ -85,7 +85,7 @@ def _shade(value: float | None, ends: tuple[float, float]) -> int | None:
 
 
 def _runs(shades: list[int | None]) -> Iterator[tuple[int, int, int]]:
-    """(start, length, shade) of equal neighbors; cells without a value are left out."""
+    """(start, length, shade) of equal neighbours; cells without a value are left out."""
     start = 0
     for at in range(1, len(shades) + 1):
         if at == len(shades) or shades[at] != shades[start]:

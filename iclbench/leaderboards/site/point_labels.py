@@ -41,7 +41,7 @@ def place(points: Sequence[Point], names: Sequence[str], bars: Sequence[Box], ro
     """
     taken = [Box(x - POINT, y - POINT, x + POINT, y + POINT) for x, y in points] + list(bars)
     boxes: dict[int, Box] = {}
-    # Points with close neighbors have the least choice.
+    # Points with close neighbours have the least choice.
     for i in sorted(range(len(points)), key=lambda i: _nearest(points, i)):
         best, least = None, math.inf
         for box in _candidates(points[i], CHARACTER * len(names[i]) + 2 * BESIDE):

@@ -156,6 +156,6 @@ def told_apart_by_evaluation(names: Sequence[str], boards: Sequence[Board]) -> l
 
 
 def setting_in_words(board: Board, about: Description) -> str:
-    """The data, if the board's title names them, and the task's arguments: `emoji, D = 16`."""
+    """The data, if the board's title names them, and the task's arguments: `emoji, d = 16`."""
     data = board.title.partition(": ")[2]
     return ", ".join(filter(None, [data, about.settings(board.evaluation.task_args)]))
