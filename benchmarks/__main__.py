@@ -141,12 +141,17 @@ def measure_with_load(configuration: Configuration, device: str, quick: bool) ->
 
 
 def earlier_rows(path: Path | None, setup: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of an existing file, if it was made under the same conditions."""
+    """The rows of a file, if it exists; ends the program if they are of other conditions."""
     if path is None or not path.exists():
         return []
     content = json.loads(path.read_text())
-    same = {key: content.get(key) for key in setup} == setup
-    return list(content["configurations"]) if same else []
+    differing = [key for key in setup if content.get(key) != setup[key]]
+    if differing:
+        raise SystemExit(
+            f"{path} was measured with other {', '.join(differing)}: name another file with "
+            "--json, or leave out --only"
+        )
+    return list(content["configurations"])
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

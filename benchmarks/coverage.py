@@ -19,6 +19,7 @@ import numpy as np
 from tabulate import tabulate
 
 from iclbench.api.random import philox
+from iclbench.files import write_atomically
 from iclbench.leaderboards.ranking import ranks
 from iclbench.runs.intervals import mean_interval
 
@@ -158,14 +159,21 @@ def main() -> None:
     if arguments.show:
         print(tables(json.loads(arguments.show.read_text("utf-8"))))
         return
-    known = json.loads(arguments.json.read_text("utf-8")) if arguments.add else {}
-    content = {
-        kind: [_known(known.get(kind, ()), row) or simulate(*row) for row in rows]
-        for kind, (simulate, rows) in _plan(quick=arguments.quick).items()
-    }
+    if arguments.add and not arguments.json:
+        parser.error("--add needs --json")
+    known = {}
+    if arguments.add and arguments.json.exists():
+        known = json.loads(arguments.json.read_text("utf-8"))
+    content: dict[str, list[dict[str, Any]]] = {}
+    for kind, (simulate, rows) in _plan(quick=arguments.quick).items():
+        content[kind] = []
+        for row in rows:
+            content[kind].append(_known(known.get(kind, ()), row) or simulate(*row))
+            if arguments.json:
+                # After each row, with those that are still to come: it takes hours.
+                text = json.dumps({**known, **content}, indent=1) + "\n"
+                write_atomically(arguments.json, text.encode())
     print(tables(content))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
 
 
 def _plan(*, quick: bool) -> dict[str, tuple[Callable[..., dict[str, Any]], list[Any]]]:

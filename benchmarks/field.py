@@ -27,6 +27,8 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
+from iclbench.files import write_atomically
+
 from . import argument_parser
 from .accuracy import chosen
 from .accuracy_trainings import garg, ours, precision_ls
@@ -119,21 +121,26 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="core seconds of each training")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[], help="trainings whose names contain this")
-    parser.add_argument("--json", type=Path, help="write the rows to this file")
+    parser.add_argument(
+        "--json", type=Path, help="write the rows to this file; those of others stay"
+    )
     parser.add_argument("--report", type=Path, metavar="FILE", help="print a file's table only")
     arguments = parser.parse_args()
     if arguments.report is not None:
         print(table(json.loads(arguments.report.read_text())))
         return
     os.environ["OMP_NUM_THREADS"] = "1"
-    rows = []
+    rows = {}
+    if arguments.json is not None and arguments.json.exists():
+        rows = {row["training"]: row for row in json.loads(arguments.json.read_text())}
     named = pairs(arguments.garg, arguments.precision_ls)
     for name, pair in chosen(named, arguments.only).items():
         speeds = measure(pair, arguments.seconds, arguments.rounds)
-        rows.append({"training": name, **speeds, **facts()})
+        rows[name] = {"training": name, **speeds, **facts()}
         if arguments.json is not None:
-            arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
-    print(table(rows))
+            text = json.dumps([*rows.values()], indent=1) + "\n"
+            write_atomically(arguments.json, text.encode())
+    print(table([*rows.values()]))
 
 
 if __name__ == "__main__":

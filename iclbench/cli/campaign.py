@@ -160,5 +160,7 @@ def _action(work: Work, seconds: float) -> str:
             return "merge the seeds' records"
         case TrainSeed():
             return f"train this seed for {work.plan.spec.budget or 'the given steps'}"
+    if work.adds_shifts:
+        return "evaluate its record under further shifts"
     trials = f"{counted(work.trials, 'trial')}, then " if work.trials else ""
     return f"{trials}{action_of(work.plan.spec)}"

@@ -40,7 +40,10 @@ What = Annotated[
     ),
 ]
 Kind = Annotated[
-    str, typer.Option("--format", metavar="html|svg|pdf|png", help="Default: from --file.")
+    str,
+    typer.Option(
+        "--format", metavar="html|svg|pdf|png", help="Format.  [default: from --file, or html]"
+    ),
 ]
 File = Annotated[
     Path | None,
@@ -145,7 +148,7 @@ def _require_use(context: typer.Context, what: list[str], x: str | None, maps: s
     if not what and given:
         raise UsageError(f"{next(iter(given.values()))} needs a study, a sweep file or records")
     if x is not None and maps is not None:
-        raise UsageError("--x and --maps are two figures: give one of them")
+        raise UsageError("give either --x or --maps, not both")
     use = X if x is not None else MAPS if maps is not None else STUDY
     for name, flag in given.items():
         if use not in ONLY_WITH.get(name, (use,)):

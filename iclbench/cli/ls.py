@@ -41,7 +41,7 @@ def ls(
     from ..display.table import Column, Table
 
     if as_json and style != "table":
-        raise UsageError("--json and --format are two formats: give one of them")
+        raise UsageError("give either --json or --format, not both")
     if kind is not None and kind not in KINDS:
         raise unknown("kind", kind, KINDS)
     plugins = sound_host(strict)

@@ -24,7 +24,7 @@ def new(
         typer.Option(
             "--out",
             metavar="DIR",
-            help="The new folder. Default: iclbench-NAME.",
+            help="Folder to create.  [default: iclbench-NAME]",
             parser=usable_path,
         ),
     ] = None,

@@ -38,7 +38,7 @@ def plugins(
         rows = [
             {
                 "plugin": p.name,
-                "state": Cell(*(("broken", "broken", "red") if p.problem else ("ok", "ok"))),
+                "state": Cell("broken", "broken", "red") if p.problem else "ok",
                 "distribution": f"{p.distribution} {p.version}",
                 "import": Cell(f"{1000 * p.import_seconds:.1f} ms", p.import_seconds),
                 "module": p.module,

@@ -27,7 +27,7 @@ def pull(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Default: results for records, the source's name for prompts.",
+            help="Output folder.  [default: results, or for prompts the source's name]",
             parser=usable_path,
         ),
     ] = None,

@@ -123,7 +123,7 @@ def _require_use(output: Output, *, status: bool, dry_run: bool, detach: bool) -
     Both questions are put to the command of a run, whose other options they take.
     """
     if status and dry_run:
-        raise UsageError("--status and --dry-run are two questions: give one of them")
+        raise UsageError("give either --status or --dry-run, not both")
     if (status or dry_run) and detach:
         asked = "--status" if status else "--dry-run"
         raise UsageError(f"{asked} submits nothing: leave out --detach")

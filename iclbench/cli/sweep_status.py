@@ -36,6 +36,7 @@ def print_status(file: SweepFile, folder: Path, output: Output) -> list[Failure]
         report(line)
     if not output.is_default:
         show_table(_status_table(status, folder), output)
+        _report_later(status.later)
         return status.unusable
     counts = [f"{status.count(state)} {state}" for state in STATES if status.count(state)]
     typer.echo(f"{counted(len(status.cells), 'run')}: {', '.join(counts) or 'none'}")
@@ -88,13 +89,16 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
 
     Returns the cells that can't be run.
     """
-    from ..runs.training import checkpoint_of
     from ..sweeps.cells import by_reason
+    from ..sweeps.programs import checkpoint_of_group
     from ..sweeps.sweep import plan_sweep
 
     cells, programs = plan_sweep(file, out=folder)
     if not output.is_default:
         show_table(_programs_table(programs, folder), output)
+        _report_later(len(cells.waiting))
+        for line in by_reason(cells.failures):
+            report(f"can't be run: {line}")
         return cells.failures
     missing = sum(len(program) for program in programs)
     models = sum(max(1, cell.seeds) for program in programs for cell in program)
@@ -103,10 +107,7 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
         f"{counted(len(cells.cells), 'run')}: {recorded} have a record, "
         f"{missing} to run as {counted(len(programs), 'program')} of {counted(models, 'model')}"
     )
-    begun = sum(
-        checkpoint_of([cell.id for cell in program], program[0].program, folder).exists()
-        for program in programs
-    )
+    begun = sum(checkpoint_of_group(program, cells.store).exists() for program in programs)
     if begun:
         goes = "resumes from its checkpoint" if begun == 1 else "resume from their checkpoints"
         typer.echo(f"{counted(begun, 'program')} {goes}")
@@ -148,10 +149,20 @@ def _programs_table(programs: Sequence[Sequence[SweepCell]], folder: Path) -> Ta
 
 
 def _print_later(grids: int) -> None:
-    """Say how many grids wait for the weights of other runs."""
+    """Print how many grids wait for the weights of other runs."""
     if grids:
-        needs = "needs" if grids == 1 else "need"
-        typer.echo(f"{counted(grids, 'grid')} {needs} weights of unfinished runs")
+        typer.echo(_waiting(grids))
+
+
+def _report_later(grids: int) -> None:
+    """As `_print_later`, on standard error."""
+    if grids:
+        report(_waiting(grids))
+
+
+def _waiting(grids: int) -> str:
+    needs = "needs" if grids == 1 else "need"
+    return f"{counted(grids, 'grid')} {needs} weights of unfinished runs"
 
 
 def _print_some(lines: list[str]) -> None:

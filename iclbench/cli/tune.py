@@ -119,8 +119,8 @@ def _say_unused(context: typer.Context) -> None:
     unused = [option for name, option in options_given(context).items() if name in _OF_RUNS]
     if unused:
         report(
-            f"{', '.join(unused)} without effect on trials, which have seeds of their own and are "
-            "evaluated by what ranks alone"
+            f"ignored: {', '.join(unused)}; trials have their own seeds and compute only the "
+            "ranked metric"
         )
 
 

@@ -95,7 +95,7 @@ class Preparation:
         for name, reason in self._unfit.items():
             report(f"{name}: not tuned, as {reason}")
         if self._options and plans and all(plan.recipe is None for plan in plans):
-            report(f"nothing is trained: {', '.join(self._options)} without effect")
+            report(f"ignored, as nothing is trained: {', '.join(self._options)}")
 
     def tuning_cost(self, plans: Sequence[Plan]) -> str | None:
         """What --tune takes at most, as trials that have a record are not run again."""

@@ -75,8 +75,8 @@ def total(measured: Mapping[str, Estimate]) -> str:
     parts = [f"{about}{text}"] if seconds else []
     budgets = summed(e.budget for e in measured.values() if e.budget is not None)
     parts += [in_words(budget) for budget in budgets]
-    missing = sum(estimate is NOT_MEASURED for estimate in measured.values())
-    parts += [f"{counted(missing, 'training')} that no rate was measured for"] if missing else []
+    missing = sum(one is NOT_MEASURED for one in measured.values())
+    parts += [f"{counted(missing, 'training')} of unknown time"] if missing else []
     return " and ".join(parts)
 
 
@@ -144,7 +144,9 @@ def _notes(
         notes.append(f"training: {total(measured)}, not counting evaluation.")
         notes += ["Each rate was measured for a second on this machine."] * timed
         if NOT_MEASURED in measured.values():
-            notes.append(f"Measuring ended after {MEASURING:.0f} s; for the others, ask for fewer.")
+            notes.append(
+                f"Measured for {MEASURING:.0f} s; for the other times, ask for fewer runs."
+            )
     notes += dict.fromkeys(f"{line}." for plan in plans for line in plan.remarks)
     notes += [_grading(plan) for plan in plans if plan.grader is not None]
     return [*notes, "Nothing has been run. To start, leave out --dry-run."]

@@ -10,6 +10,7 @@ from ..console import counted
 from ..runs.suites import budgets_of, in_words
 from ..sweeps.tuning.planning import PlannedSearch, PlannedTrial
 from .table import Cell, Column, Table
+from .views import duration
 
 
 def planned_table(name: str, planned: PlannedSearch) -> Table:
@@ -46,7 +47,10 @@ def finished_table(name: str, document: TuningDocument, notes: Sequence[str]) ->
         for trial in ordered
     ]
     title = f"{name}, {counted(len(rows), 'trial')}, "
-    title += f"{document.cost.core_seconds:.0f} s of core time"
+    cost = document.cost
+    on_gpu = cost.device_seconds is not None
+    seconds = cost.core_seconds if cost.device_seconds is None else cost.device_seconds
+    title += f"{duration(seconds)} of {'device' if on_gpu else 'core'} time"
     columns = _finished_columns(
         document.ranking.statistic, _arguments(t.model_args for t in ordered)
     )

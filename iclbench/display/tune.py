@@ -32,6 +32,8 @@ def tune(
     out: str | Path = "results",
     device: str = "auto",
     workers: int | None = None,
+    executor: str = "local",
+    executor_args: Mapping[str, Any] | None = None,
     engine: EngineName = "auto",
     progress: bool | None = None,
     **fields: Any,
@@ -39,14 +41,14 @@ def tune(
     """Search for a model's arguments with short trials, and return the path of the tuning.
 
     `fields` are the arguments of `iclbench.run` that say what to run; those that are given are not
-    searched; `seeds`, `shift` and `metrics` have no effect on trials, which have seeds of their own
-    and are evaluated by what ranks alone. `iclbench.run` with the same fields and `tuned=` the path
+    searched; `seeds`, `shift` and `metrics` are ignored, since trials have their own seeds and
+    compute only the ranked metric. `iclbench.run` with the same fields and `tuned=` the path
     uses the tuning. Each trial is a run with a record in `out`/tuning, so the same call continues
     an interrupted search.
 
     `space` replaces fields of the search space, as `--space` does; `tuning_seeds` is the number of
-    seeds of a trial, `search_seed` selects another sequence of trials, `workers` is the number of
-    processes.
+    seeds of a trial, `search_seed` selects another sequence of trials. `executor` with
+    `executor_args` runs them, `workers` at once.
 
     Raises UsageError for a request that can't be run, or that trains nothing, and for a folder that
     can't be written, and RunError if no trial gives a score.
@@ -62,6 +64,8 @@ def tune(
         search_seed=search_seed,
         space=space or {},
         workers=workers,
+        executor=executor,
+        executor_args=executor_args or {},
     )
     settings = Settings(out=Path(out), device=device, engine=engine)
     require_writable(settings.out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
@@ -255,7 +256,10 @@ def _executor(kind: str, name: str) -> Checks:
         return "described, and the same after JSON"
 
     def jobs() -> str:
-        check_executor(_load(kind, name, Executor)())
+        # Here, since nodes of a cluster may not share the folder of temporary files.
+        with TemporaryDirectory(prefix="iclbench-check-", dir=Path.cwd()) as shared:
+            executor = _load(kind, name, Executor)(None, Path(shared, "jobs"))
+            check_executor(executor, folder=shared)
         return "results, failures and interruption with 2 workers"
 
     yield "arguments", arguments

@@ -38,6 +38,11 @@ class Standing:
         return self.state == "whole"
 
     @property
+    def is_missing(self) -> bool:
+        """Whether there is no record at all."""
+        return self.state == "missing"
+
+    @property
     def to_run(self) -> bool:
         """Whether there is something to run: the run, or shifts that its record lacks."""
         return self.state in {"missing", "incomplete"}

@@ -234,14 +234,14 @@ def stages_of(file: SweepFile) -> list[list[dict[str, Any]]]:
 
     Raises UsageError for every mistake that can be detected before anything runs.
     """
-    with _errors_of(file.source):
+    with errors_of(file.source):
         if reference_of(file.defaults) is not None:
             raise UsageError("defaults can't take another run's weights")
     stages: list[list[dict[str, Any]]] = [[]]
     names: dict[str, int] = {}
     for number, grid in enumerate(file.grid, start=1):
         where = f"{file.source}: grid {number}"
-        with _errors_of(where):
+        with errors_of(where):
             wanted = reference_of(grid)
             if wanted is not None and wanted not in names:
                 raise UsageError(f"no grid before this one has the name {wanted!r}")
@@ -252,7 +252,7 @@ def stages_of(file: SweepFile) -> list[list[dict[str, Any]]]:
             parse_config(RunSpec, cell, where)
         stage = 0 if wanted is None else names[wanted] + 1
         if "name" in grid:
-            with _errors_of(where):
+            with errors_of(where):
                 _require_new_name(grid["name"], names, count)
             names[grid["name"]] = stage
         while len(stages) <= stage:
@@ -272,7 +272,7 @@ def _require_new_name(name: Any, names: Iterable[str], count: int) -> None:
 
 
 @contextmanager
-def _errors_of(where: str) -> Iterator[None]:
+def errors_of(where: str) -> Iterator[None]:
     """Name the file, and perhaps the grid, in errors of the block."""
     try:
         yield

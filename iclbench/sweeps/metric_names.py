@@ -38,7 +38,7 @@ def require_metrics(file: SweepFile, plans: Iterable[Plan]) -> None:
     if not by_task or len(by_task) > MOST_TASKS or any(map(_measures_more, plans)):
         return
     tasks = [plan.task for plan in by_task.values()]
-    names = [names_before(plan) for plan in by_task.values()]
+    names = [expected_metrics(plan) for plan in by_task.values()]
     known = {name for some in names for name in some or ()}
     if None in names:
         return
@@ -55,7 +55,7 @@ def require_metrics(file: SweepFile, plans: Iterable[Plan]) -> None:
                 raise UsageError(f"{file.source}: figure: {unknown('curve', name, curves)}")
 
 
-def names_before(plan: Plan) -> set[str] | None:
+def expected_metrics(plan: Plan) -> set[str] | None:
     """The names of a run's metrics; None where only the run tells them.
 
     They are those that the task measures of a model that predicts zeros.

@@ -20,6 +20,7 @@ from ..api.spec import canonical_json
 from ..console import Reporter, counted
 from ..plugins import host
 from ..runs.settings import Settings
+from ..runs.store import RecordStore
 from ..runs.training import checkpoint_of
 from .cells import Cells, SweepCell
 from .jobs import job_of, run_job
@@ -111,10 +112,7 @@ class Programs:
         """
         groups, out = group_cells(cells, self.replicas), self.settings.out
         waiting = [[cell for cell in group if cell is not None] for group, _ in queued]
-        used = {
-            checkpoint_of([cell.id for cell in group], group[0].program, out)
-            for group in (*groups, *waiting)
-        }
+        used = {checkpoint_of_group(group, self.cells.store) for group in (*groups, *waiting)}
         programs = {group[0].program for group in groups}
         present = {
             p for name in programs for p in (out / "checkpoints").glob(f"{name}-*.safetensors")
@@ -264,6 +262,12 @@ def group_cells(cells: Sequence[SweepCell], replicas: int) -> list[list[SweepCel
         models[cell.program] = count
         parts[-1].append(cell)
     return [part for parts in programs.values() for part in parts]
+
+
+def checkpoint_of_group(group: Sequence[SweepCell], store: RecordStore) -> Path:
+    """Where the program of these cells keeps its checkpoint: it trains those without a record."""
+    missing = [cell for cell in group if not store.path(cell).exists()]
+    return checkpoint_of([cell.id for cell in missing or group], group[0].program, store.folder)
 
 
 def _names(group: Sequence[SweepCell | None]) -> str:

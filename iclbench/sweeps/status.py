@@ -12,10 +12,9 @@ from ..api.executor import QueuedJob, QueueExecutor
 from ..plugins import host
 from ..runs.reuse import standing
 from ..runs.store import RecordStore
-from ..runs.training import checkpoint_of
 from .cells import Cells, Failure, SweepCell
 from .files import QUICK, SweepSource, read_sweep_file, stages_of
-from .programs import JOBS_FOLDER, group_cells, jobs_of, make_executor
+from .programs import JOBS_FOLDER, checkpoint_of_group, group_cells, jobs_of, make_executor
 
 State = Literal["done", "running", "waiting", "failed", "begun", "not begun"]
 #: Where a cell is, in the order in which states are shown.
@@ -66,7 +65,7 @@ def sweep_status(
     jobs, status.unanswered = queued_jobs(folder)
     for stage in stages_of(sized):
         status.cells += _with_checkpoints(
-            _statuses(cells.resolve(stage), jobs, store), sized.replicas, folder
+            _statuses(cells.resolve(stage), jobs, store), sized.replicas, store
         )
     status.unusable, status.later = cells.failures, len(cells.waiting)
     return status
@@ -87,8 +86,8 @@ def queued_jobs(out: Path) -> tuple[list[QueuedJob], list[str]]:
                 jobs += executor.queue() if isinstance(executor, QueueExecutor) else []
             except (UsageError, RunError) as error:
                 unanswered.append(
-                    f"the queue of {folder} can't be asked: {reason_of(error)}; "
-                    "its programs are shown as not begun"
+                    f"the queue of {folder} can't be asked: {reason_of(error)}; its waiting and "
+                    "running programs are not recognized"
                 )
     return jobs, unanswered
 
@@ -116,12 +115,14 @@ def _of_record(cell: SweepCell, store: RecordStore) -> CellStatus | None:
     return CellStatus(cell, "done" if stands.is_whole else "failed", stands.problem)
 
 
-def _with_checkpoints(statuses: list[CellStatus], replicas: int, folder: Path) -> list[CellStatus]:
+def _with_checkpoints(
+    statuses: list[CellStatus], replicas: int, store: RecordStore
+) -> list[CellStatus]:
     """The statuses, where cells of a program that has a checkpoint are begun."""
     missing = [one.cell for one in statuses if one.state == "not begun"]
     begun: dict[str, str] = {}
     for group in group_cells(missing, replicas):
-        path = checkpoint_of([cell.id for cell in group], group[0].program, folder)
+        path = checkpoint_of_group(group, store)
         try:
             written = datetime.datetime.fromtimestamp(path.stat().st_mtime)
         except OSError:  # there is none, or its program has just ended

@@ -19,7 +19,7 @@ from ..runs.store import RecordStore
 from ..training.gradients.choice import EngineName
 from ..training.interruption import interruptible
 from .cells import Cells, Failure, SweepCell, by_reason, runs_of
-from .files import QUICK, SweepFile, SweepSource, read_sweep_file, stages_of
+from .files import QUICK, SweepFile, SweepSource, errors_of, read_sweep_file, stages_of
 from .jobs import plans_at_hand
 from .metric_names import require_metrics
 from .programs import Programs, group_cells, make_executor
@@ -162,7 +162,7 @@ class _Sweep:
         """What runs the cells; raises UsageError for a device or a folder that can't be used."""
         device, workers = self.settings.device, executor.workers if workers is None else workers
         if workers < 1:
-            raise UsageError(f"{workers} workers run nothing: there must be at least 1")
+            raise UsageError(f"workers={workers}: there must be at least 1")
         require_devices(device, workers, remote=executor.remote)
         require_writable(self.settings.out)
         return Programs(
@@ -195,7 +195,8 @@ class _Sweep:
         if len(self.stages) != 1 or len(plans) != len(cells):
             return
         if self.file.figure is not None:
-            self.file.figure.require_arguments(plan.spec for plan in plans.values())
+            with errors_of(self.file.source):
+                self.file.figure.require_arguments(plan.spec for plan in plans.values())
         require_metrics(self.file, plans.values())
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import submitit
-from pydantic import Field
+from pydantic import Field, model_validator
 from submitit.core.utils import FailedJobError, FailedSubmissionError, JobPaths
 
 from iclbench import Config, QueuedJob, QueueExecutor, RunError, UsageError
@@ -54,8 +54,8 @@ class SlurmConfig(Config):
     max_num_timeout: int = Field(
         1000, ge=0, description="maximum number of times that a program is requeued"
     )
-    array_parallelism: int = Field(
-        256, ge=1, description="maximum number of programs that run at once"
+    array_parallelism: int | None = Field(
+        None, ge=1, description="maximum number of programs that run at once; null: --workers"
     )
     array_size: int = Field(
         1000, ge=1, description="maximum number of programs in a job array; the site may limit it"
@@ -68,6 +68,15 @@ class SlurmConfig(Config):
     )
     additional_parameters: dict[str, Any] = Field({}, description="further options of sbatch")
     poll_seconds: float = Field(10.0, gt=0, description="seconds between queries of the queue")
+
+    @model_validator(mode="after")
+    def _warns_after_the_start(self) -> SlurmConfig:
+        if self.signal_delay_s >= 60 * self.timeout_min:
+            raise ValueError(
+                f"signal_delay_s={self.signal_delay_s} must be less than the time limit, "
+                f"timeout_min={self.timeout_min}"
+            )
+        return self
 
 
 class Slurm(QueueExecutor):
@@ -95,7 +104,7 @@ class Slurm(QueueExecutor):
         # Asked before a batch is written, which would stay: without a cluster there is none.
         with _refusals():
             jobs_in_queue()
-        most = min(workers, self.config.array_parallelism)
+        most = min(workers, self.config.array_parallelism or workers)
         #: So many arrays run side by side; each of the others waits for one of them to end.
         lanes = max(1, min(most, len(parts)))
         ids: list[str] = []

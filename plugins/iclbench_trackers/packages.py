@@ -20,11 +20,8 @@ def import_package(module: str, tracker: str) -> Any:
             return importlib.import_module(module)
     except ImportError as error:
         name = module.partition(".")[0]
-        reason = f"{error.name or name} is not installed" if _is_missing(error) else str(error)
+        is_missing = isinstance(error, ModuleNotFoundError)
+        reason = f"{error.name or name} is not installed" if is_missing else str(error)
         raise UsageError(
             f"tracker {tracker}: {reason}; pip install 'iclbench[{tracker}]'"
         ) from None
-
-
-def _is_missing(error: ImportError) -> bool:
-    return isinstance(error, ModuleNotFoundError)

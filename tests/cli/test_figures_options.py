@@ -66,7 +66,7 @@ def test_maps_have_no_axes(cli, folder):
         outcome = cli("leaderboard", "figure", folder / "records", "--maps", "m", *of(flag))
         assert f"{flag} works only with records and --x" in outcome.err
     both = cli("leaderboard", "figure", folder / "records", "--maps", "m", "--x", "dtype")
-    assert "--x and --maps are two figures" in both.err
+    assert "give either --x or --maps, not both" in both.err
 
 
 def test_a_sweep_file_is_no_record(cli, folder):

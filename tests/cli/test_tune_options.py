@@ -37,7 +37,7 @@ def test_a_run_without_a_tuning_of_its_own_says_so(cli, tmp_path):
 def test_options_that_trials_do_not_have_are_told(cli, tmp_path):
     outcome = cli(*TUNE, "--shift", "quadrants", "--out", tmp_path, "--dry-run")
     assert outcome.code == 0
-    assert "--seeds, --shift without effect on trials" in outcome.err
+    assert "ignored: --seeds, --shift; trials have their own seeds" in outcome.err
 
 
 def test_an_unknown_executor_is_refused_by_a_dry_run_too(cli, tmp_path):

@@ -151,6 +151,14 @@ def test_hours_are_those_of_the_budgets_that_are_left(folder):
     assert seconds_left(cells) == pytest.approx(60 * (2 * 1 + 3 * 10))
 
 
+def test_a_record_that_lacks_shifts_is_evaluated_and_not_trained(folder):
+    settings = Settings(folder / "out")
+    assert run_campaign(campaign(folder, first()), settings) == []
+    content = campaign(folder, first(fields={"shift": ["noisy"]}))
+    cells = [cell for cell in cells_of(content, settings) if cell.model == "lsa"]
+    assert [(c.state, c.work.adds_shifts, c.seconds_left) for c in cells] == [("to run", True, 0.0)]
+
+
 def test_without_enough_hours_nothing_starts_and_that_is_no_failure(folder):
     content = campaign(folder, first(fields={"budget": "10m"}))
     lines: list[str] = []

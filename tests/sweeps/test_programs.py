@@ -107,7 +107,7 @@ def test_what_only_a_record_tells_is_said_after_the_first(tmp_path, named, start
 
 def test_without_workers_nothing_would_run(tmp_path):
     for workers in (0, -1):
-        with pytest.raises(UsageError, match=f"{workers} workers run nothing"):
+        with pytest.raises(UsageError, match=f"workers={workers}: there must"):
             sweep(CONTENT, out=tmp_path, workers=workers)
 
 

@@ -137,7 +137,7 @@ def test_queues_that_cannot_be_asked_hide_no_record(tmp_path, provide, cli):
     (line,) = status.unanswered
     assert line == (
         f"the queue of {tmp_path / 'jobs' / 'down'} can't be asked: unable to contact the "
-        "controller; its programs are shown as not begun"
+        "controller; its waiting and running programs are not recognized"
     )
     file = tmp_path / "sweep.toml"
     file.write_text('[[grid]]\nmodel = "zero"\ntask = "least-squares"\n')
@@ -251,9 +251,7 @@ def test_a_dry_run_of_grids_that_wait_is_no_error(tmp_path, cli):
 def test_the_status_and_the_plan_are_not_asked_for_at_once(cli, tmp_path):
     asked = cli("sweep", tmp_path / "sweep.toml", "--status", "--dry-run")
     assert asked.code == 2
-    assert asked.err == (
-        "iclbench: error: --status and --dry-run are two questions: give one of them\n"
-    )
+    assert asked.err == ("iclbench: error: give either --status or --dry-run, not both\n")
 
 
 @pytest.mark.parametrize("question", ["--dry-run", "--status"])

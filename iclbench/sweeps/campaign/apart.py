@@ -208,11 +208,11 @@ def _curve(curves: Sequence[ValidationCurve]) -> ValidationCurve | None:
     whole = [curve for curve in curves if end in curve.steps] or list(curves)
     first = whole[0]
     steps = [step for step in first.steps if all(step in curve.steps for curve in whole)]
-    chosen = [[_place(curve, step) for step in steps] for curve in curves]
+    indices = [[_index_of(curve, step) for step in steps] for curve in curves]
     scores: dict[str, Any] = {
         name: [
-            [None if i is None else by_seed[i] for i in places]
-            for curve, places in zip(curves, chosen, strict=True)
+            [None if i is None else by_seed[i] for i in of_curve]
+            for curve, of_curve in zip(curves, indices, strict=True)
             for by_seed in getattr(curve, name)
         ]
         for name in SCORES
@@ -229,5 +229,5 @@ def _curve(curves: Sequence[ValidationCurve]) -> ValidationCurve | None:
     )
 
 
-def _place(curve: ValidationCurve, step: int) -> int | None:
+def _index_of(curve: ValidationCurve, step: int) -> int | None:
     return curve.steps.index(step) if step in curve.steps else None

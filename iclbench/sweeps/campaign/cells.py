@@ -32,7 +32,6 @@ from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed, Work
 #: The folder of the sweeps' records, in the output folder.
 SWEEPS = "sweeps"
 
-
 State = Literal["done", "to run", "waiting", "unsupported", "failed"]
 
 
@@ -119,7 +118,11 @@ def _winner(
     if not plans:
         yield winner("failed", reason=f"no model of {stage.winner_of} can be trained on it")
         return
-    tunings = [tuning for plan in plans if (tuning := progress.tuning(plan)) is not None]
+    try:
+        tunings = [tuning for plan in plans if (tuning := progress.tuning(plan)) is not None]
+    except UsageError as error:
+        yield winner("failed", reason=str(error))
+        return
     if len(tunings) < len(plans):
         request = board.request("any", **stage.fields)
         budget = request.budget and Budget.parse(request.budget).times(len(request.seeds))
@@ -133,8 +136,8 @@ def _winner(
     for board_cell in suite_cells(alone):
         if not board_cell.extra:
             cell = progress.of(stage, board_cell, best)
-            is_apart = stage.apart and cell.state == "to run"
-            yield from progress.seeds_apart(cell) if is_apart else [cell]
+            trains = cell.state == "to run" and not getattr(cell.work, "adds_shifts", False)
+            yield from progress.seeds_apart(cell) if stage.apart and trains else [cell]
 
 
 class _Progress:
@@ -168,19 +171,21 @@ class _Progress:
         except UsageError as error:
             return cell("failed", reason=str(error))
         if plan.recipe is not None and self.campaign.trials > 0:
-            document = document or self.tuning(plan)
-            if document is None:
-                search = self.campaign.search(board_cell.model)
-                trials = planned_search(plan, self.settings, search).missing
-            else:
-                try:
+            try:
+                document = document or self.tuning(plan)
+                if document is None:
+                    search = self.campaign.search(board_cell.model)
+                    trials = planned_search(plan, self.settings, search).missing
+                else:
                     plan = tuned(plan, document)
-                except UsageError as error:
-                    return cell("failed", reason=str(error))
-        work = TrainRun(plan, search, trials)
-        if search is None and not (stands := _standing(plan, self.stores)).to_run:
+            except UsageError as error:
+                return cell("failed", reason=str(error))
+        stands = _standing(plan, self.stores)
+        adds_shifts = search is None and stands.state == "incomplete"
+        work = TrainRun(plan, search, trials, adds_shifts)
+        if search is None and not stands.to_run:
             return cell("done" if stands.is_whole else "failed", work, stands.problem)
-        seconds = _seconds(plan)
+        seconds = 0.0 if adds_shifts else _seconds(plan)
         if trials and plan.spec.budget is not None:
             seconds += trials * Budget.parse(trial_budget(plan.spec.budget)).seconds
         return cell("to run", work, seconds_left=seconds)
@@ -194,7 +199,7 @@ class _Progress:
             return cell
         plan = asking_too(plan, shifts)
         lacks = cell.state == "done" and _standing(plan, self.stores).to_run
-        work = replace(cell.work, plan=plan)
+        work = replace(cell.work, plan=plan, adds_shifts=cell.work.adds_shifts or lacks)
         return replace(cell, work=work, state="to run" if lacks else cell.state)
 
     def seeds_apart(self, cell: CampaignCell) -> Iterator[CampaignCell]:
@@ -208,7 +213,8 @@ class _Progress:
             stands = _standing(plan, stores)
             missing += not stands.is_whole
             if stands.to_run:
-                yield replace(one_cell, seconds_left=_seconds(plan))
+                seconds = _seconds(plan) if stands.is_missing else 0.0
+                yield replace(one_cell, seconds_left=seconds)
             else:
                 state: State = "done" if stands.is_whole else "failed"
                 yield replace(one_cell, state=state, reason=stands.problem)
@@ -248,15 +254,21 @@ class _Progress:
             return cell("failed", reason=str(error))
         standings = [_standing(plan, [store]) for plan in plans]
         failures += [stands.problem for stands in standings if stands.problem]
-        missing = [plan for plan, stands in zip(plans, standings, strict=True) if stands.to_run]
-        left = len(missing) + waiting
-        stepped = sum(plan.recipe is not None and not plan.spec.budget for plan in missing)
-        share = left / (len(plans) + waiting) if stepped or waiting else 0.0
+        left = sum(stands.to_run for stands in standings) + waiting
+        pairs = zip(plans, standings, strict=True)
+        missing = [plan for plan, stands in pairs if stands.is_missing]
+        # The hours are those of all runs that train by steps.
+        by_steps = _trained_by_steps(plans) + waiting
+        share = (_trained_by_steps(missing) + waiting) / by_steps if by_steps else 0.0
         seconds = 3600 * entry.hours * share + sum(_seconds(plan) for plan in missing)
         work = RunSweep(entry, folder, left) if left else None
         if failures:
             return cell("failed", work, failures[0], seconds)
         return cell("to run" if work else "done", work, seconds_left=seconds)
+
+
+def _trained_by_steps(plans: Sequence[Plan]) -> int:
+    return sum(plan.recipe is not None and not plan.spec.budget for plan in plans)
 
 
 def _standing(plan: Plan, stores: Sequence[RecordStore]) -> Standing:

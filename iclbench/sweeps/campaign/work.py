@@ -12,11 +12,15 @@ from .files import SweepEntry
 
 @dataclass(frozen=True)
 class TrainRun:
-    """A run; with `search`, it is tuned first, which takes `trials` that have no record yet."""
+    """A run; with `search`, it is tuned first, which takes `trials` that have no record yet.
+
+    If it `adds_shifts`, it has a record, to which evaluations under shifts are added.
+    """
 
     plan: Plan
     search: SearchSettings | None = None
     trials: int = 0
+    adds_shifts: bool = False
 
 
 @dataclass(frozen=True)
