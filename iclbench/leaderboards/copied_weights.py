@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..api.errors import PLUGIN_FAILURES, RecordError
+from ..api.errors import PLUGIN_FAILURES, RecordError, reason_of
 from ..api.record import Record
 from ..runs.facts import recompute
 from ..runs.store import RecordStore, read_record
@@ -23,7 +23,8 @@ from .board import comparable_facts
 def require_own_weights(path: Path, record: Record, others: Iterable[tuple[Path, Record]]) -> None:
     """Raise RecordError if a seed's weights are nearly those of another row on the same board.
 
-    Two trainings that start from one construction may end near it, so they are not compared.
+    Two trainings that start from one construction may end near it, so they are not compared. Raises
+    RecordError too, naming the other row, if that one can't be built any more.
     """
     if not _has_own_weights(record):
         return
@@ -32,7 +33,13 @@ def require_own_weights(path: Path, record: Record, others: Iterable[tuple[Path,
         is_other = other.id != record.id and other.spec.model == record.spec.model
         if not is_other or not _has_own_weights(other) or comparable_facts(other) != facts:
             continue
-        known = _trained(other_path, other)
+        try:
+            known = _trained(other_path, other)
+        except PLUGIN_FAILURES as error:
+            raise RecordError(
+                f"{path}: its weights can't be compared with those of {other_path}, a row that "
+                f"can't be built any more: {reason_of(error)}"
+            ) from None
         if any(are_copies(model, copy) for model in models for copy in known):
             raise RecordError(f"{path}: its weights are those of {other_path}")
 

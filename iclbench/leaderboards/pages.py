@@ -50,7 +50,7 @@ def _legend() -> list[str]:
         "**Vs. row above** is the mean paired difference on the same prompts with its 95% "
         "interval, in digits gained if rows are ranked by digits; `*` marks intervals that exclude "
         "0. Unlike ranks, these tests are not corrected for the number of rows.",
-        "**Vs. floor** is the digits that the row lacks to the floor. **Median** and **mean "
+        "**Vs. floor** is how many digits the row is short of the floor. **Median** and **mean "
         "error** are those of the metric itself, over seeds and prompts.",
         "**Seeds** says *fewer* if another row of the track has more seeds. **Over seeds** gives "
         "the lowest and the highest score of a seed. **Steps × batch** is training steps × prompts "
@@ -216,8 +216,8 @@ def stale_page(boards: Sequence[Board], installed: Mapping[str, PluginReference]
     parts = [
         f"{GENERATED}\n\n# Stale rows",
         f"{len(lines)} of {count} rows were neither made nor checked by the code that built this "
-        "page, which may give different numbers. Only this page depends on the installed code. "
-        "[All tasks](README.md)",
+        "page, which may give different numbers. Only this page compares rows with the installed "
+        "code. [All tasks](README.md)",
         f"Installed: {code}.",
     ]
     parts += [table_of(lines)] if lines else []

@@ -99,7 +99,7 @@ def problems_of(changed: Sequence[Change]) -> list[str]:
     others = [c.path for c in changed if folder_of(c.path) is None and not TABLES.fullmatch(c.path)]
     if others:
         problems.append(
-            f"{visible(others[0], 200)}: records and anything else need pull requests of their own"
+            f"{visible(others[0], 200)}: submit records and other changes in separate pull requests"
             + (f" ({len(others)} such files)" if len(others) > 1 else "")
         )
     links = [c.path for c in changed if c.mode not in {_REGULAR_FILE, _NOTHING}
@@ -136,7 +136,8 @@ def _problem_of_place(
         return f"{path}: held-out evaluations are made after merging, with a salt drawn then"
     if folder == TUNINGS:
         is_tuning = len(inner) == 1 and re.fullmatch(r"[0-9a-f]{16}\.json", inner[0])
-        return None if is_tuning else f"{path}: it is no tuning, named by its content"
+        problem = f"{path}: it is no tuning file, named by 16 hex digits of its SHA-256"
+        return None if is_tuning else problem
     is_record = len(inner) == 2 and inner[0] != OBJECTS_FOLDER and is_record_name(Path(inner[1]))
     is_object = len(inner) == 3 and inner[0] == OBJECTS_FOLDER and inner[2].startswith(inner[1])
     if not is_record and not is_object:
@@ -158,8 +159,8 @@ def copy_records(repository: Path, changed: Sequence[Change], out: Path) -> list
         total += size
         if size > MOST_FILE_BYTES or total > MOST_BYTES:
             raise UsageError(
-                f"{change.path}: a file of at most {MOST_FILE_BYTES:,} bytes is checked, "
-                f"and {MOST_BYTES:,} bytes of all files"
+                f"{change.path}: too large; a file may have {MOST_FILE_BYTES:,} bytes, and all "
+                f"files together {MOST_BYTES:,}"
             )
         path = out / change.path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -192,9 +193,9 @@ def file_problems(folder: Path, records: Sequence[Path]) -> Iterator[str]:
             require_harmless(record)
             require_few_numbers(record)
             if is_retrained(record):
-                raise RecordError("its proof of training again is not of the board's side")
+                raise RecordError("its proof says retrained, which only maintainers may write")
             if record.tuning is not None:
-                file = path.parents[2] / tuning_path(record.tuning)
+                file = folder / LEADERBOARDS / tuning_path(record.tuning)
                 is_same = file.is_file() and file.read_bytes() == tuning_bytes(record.tuning)
                 named |= {file} if is_same else set()
         except Exception as error:

@@ -29,10 +29,11 @@ def rank_legend(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 
 def undecided(tracks: Sequence[str]) -> str:
-    """That no two rows of these tracks differ significantly; empty for none."""
+    """That no two ranked rows of these tracks differ significantly; empty for none."""
     names = ["track open" if not track else f"track {track}" for track in tracks]
     return (
-        f"In {' and '.join(names)}, no two rows differ significantly: their order means nothing."
+        f"In {' and '.join(names)}, no two ranked rows differ significantly: their order means "
+        "nothing."
         if names
         else ""
     )

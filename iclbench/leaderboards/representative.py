@@ -30,10 +30,10 @@ def has_chosen_seeds(record: Record) -> bool:
 
 
 def weakness(record: Record) -> int:
-    """How weakly a record represents its model: 0 for weights that were not trained.
+    """Rank how weakly a record represents its model, from 0 to 3.
 
-    Also for several seeds from random weights; more for a single one or chosen ones, and most for
-    given weights.
+    0: several seeds 0, 1, 2, … from random weights, or nothing trained; 1: a single seed, or chosen
+    ones; 2 or 3: a training that starts from given weights.
     """
     is_weak = is_one_training(record) or has_chosen_seeds(record)
     return 2 * starts_from_given(record) + is_weak

@@ -102,9 +102,10 @@ def study_records(study: Study, size: str, folder: Path | None) -> tuple[SweepFi
     result, chosen = max(results, key=lambda pair: len(pair[0].records))
     if not result.records:
         reason = result.failures[0].reason if result.failures else "it has no runs"
+        searched = " or ".join(map(str, folders))
         size_flag = "" if size == QUICK else f" --size {size}"
         raise UsageError(
-            f"{study.name}: none of its {result.missing} runs has a record in {chosen} "
+            f"{study.name}: none of its {result.missing} runs has a record in {searched} "
             f"({reason}); to make them: iclbench sweep {study.path}{size_flag} --out {chosen}"
         )
     return file, result

@@ -217,7 +217,9 @@ def _require_new(path: Path, record: Record, store: RecordStore) -> bool:
 
 
 def _as_submitted(published: Record, record: Record) -> str:
-    """The digest of what its author wrote, without the answers that `publish` has added."""
+    """The digest of what its author wrote, without what `publish` has added."""
+    if record.state_sizes is None:
+        published = published.model_copy(update={"state_sizes": None})
     if record.main.answers is None:
         main = published.main.model_copy(update={"answers": None})
         evaluations = {**published.evaluations, MAIN: main}

@@ -37,7 +37,8 @@ def tuning_budget(record: Record) -> str | None:
 def tuned_at_chance(record: Record, chance: float | None) -> bool:
     """Whether no trial of the tuning was clearly better than chance, so that noise may have chosen.
 
-    It has not where the search kept the recipe's own settings, its first trial, over the best one.
+    Noise has not chosen where the search kept the recipe's own settings, its first trial, although
+    another one scored better.
     `chance` is the score of the board's best row that ignores the examples; without one, nothing
     is known.
     """

@@ -31,11 +31,12 @@ VERDICTS: dict[Verdict, str] = {
     "reproduced": "the number is in the range of the paper's claim",
     "in kind": "the number is in a wider range, which the criterion states, or in the range of the "
     "claim with one trained seed",
-    "not shown": "the number is in no range, one trained seed contradicts the claim, or the run "
-    "has a flaw, seen afterwards, so that it can't decide",
+    "not shown": "the number is in no range, or most single seeds are not in its range; or one "
+    "trained seed contradicts the claim; or the run has a flaw, seen afterwards, so that it can't "
+    "decide",
     "contradicted": "the number is in the range that contradicts the claim, which the criterion "
     "states, at this budget",
-    "not run": "the study has no record at this budget yet",
+    "not run": "the study has no record at this budget yet, or its records give no single number",
 }
 #: What the verdicts on own questions are called: there is no claim to reproduce.
 _OF_OWN: dict[Verdict, str] = {
@@ -236,7 +237,7 @@ def foretold(judgements: Sequence[Judgement]) -> str:
     """How many criteria were written before the run, and the verdicts by these."""
     members = [judgement for judgement in judgements if when(judgement.finding) == "before the run"]
     criterion = "a criterion" if len(members) == 1 else "criteria"
-    text = f"{len(members) or 'none'} of them by {criterion} written before the run"
+    text = f"{len(members) or 'none'} of them tested by {criterion} written before the run"
     named = ", ".join(f"{count.number} {count.name}" for count in counts(members))
     return f"{text}: {named}" if named else text
 

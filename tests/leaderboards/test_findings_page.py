@@ -38,7 +38,7 @@ def test_the_page_counts_own_questions_and_shorter_runs_apart():
     )
     page = findings_page([Judgement(own, "reproduced", 3.0), Judgement(claim, "reproduced", 1.7e-5),
                           Judgement(shorter, "contradicted", -0.14)], ABOUT)  # fmt: skip
-    assert "1 claim of papers, none of them by criteria written before the run.\n" in page
+    assert "1 claim of papers, none of them tested by criteria written before the run.\n" in page
     assert re.search(r"^\| after the run +\| +1 \| +1 \|$", page, re.M)
     assert "1 test of the same claims with less training, by a criterion " in page
     assert "1 own question, by a criterion written after the run: 1 holds." in page
@@ -55,7 +55,7 @@ def test_the_page_tells_flaws_and_changed_criteria():
     page = findings_page([Judgement(flawed, "not shown"), Judgement(changed, "reproduced")], ABOUT)
     assert "*One of many. Flaw: The baseline is undertrained.*" in page
     assert "**reproduced§**" in page
-    assert "1 of them by a criterion written before the run: 1 not shown." in page
+    assert "1 of them tested by a criterion written before the run: 1 not shown." in page
     assert re.search(r"^\| changed after the verdict +\| +1 \| +0 \| +1 \|$", page, re.M)
 
 

@@ -194,7 +194,7 @@ def test_a_cell_that_is_not_better_than_chance_says_so_and_has_no_color(board, a
         row = replace(trained, chance=chance)
         (cell,) = column_of("", board, [row], about)["cells"].values()
         marks[chance] = cell["marks"]
-        assert cell["is_chance"] == bool(chance)
+        assert cell["no_better_than_chance"] == bool(chance)
         assert (chance in cell["about"]) if chance else "chance" not in cell["about"]
         assert "2 seeds" in cell["about"]
     # The row was not tuned.

@@ -81,7 +81,8 @@ def test_records_with_all_their_files_are_copied_and_verify(cli, repository, res
     assert cli("submit", "--check", "--to", repository.folder / "leaderboards", new).code == 0
 
 
-def test_a_tuning_comes_with_the_record_that_embeds_it(cli, repository, tmp_path):
+@pytest.mark.parametrize("of_study", [False, True])
+def test_a_tuning_comes_with_the_record_that_embeds_it(cli, repository, tmp_path, of_study):
     plan = resolve(RunSpec(model="lsa", **TINY, recipe="smoke", seeds=(0, 1)))
     space = {"optimizers": ["adam"], "model_args": {"layers": [0]}}
     document = tune(plan, Settings(tmp_path / "out"), SearchSettings(trials=1, space=space))
@@ -89,6 +90,13 @@ def test_a_tuning_comes_with_the_record_that_embeds_it(cli, repository, tmp_path
     boards = repository.folder / "leaderboards"
     assert cli("submit", tmp_path / "out" / "least-squares", "--to", boards).code == 0
     (tuning,) = (boards / "tunings").iterdir()
+    if of_study:
+        repository.git("checkout", "--quiet", "--", "leaderboards/records")
+        repository.git("clean", "--quiet", "-fd", "leaderboards/records")
+        shutil.copytree(tmp_path / "out" / "objects", boards / "studies" / "some" / "objects")
+        shutil.copytree(
+            tmp_path / "out" / "least-squares", boards / "studies" / "some" / "least-squares"
+        )
     assert refused(repository) == []
     assert (repository.folder.parent / "new" / "leaderboards" / "tunings" / tuning.name).exists()
 
@@ -220,7 +228,7 @@ def with_huge_file(repository: Repository, record: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (with_code, "code.py: records and anything else need pull requests of their own"),
+        (with_code, "code.py: submit records and other changes in separate pull requests"),
         (with_workflow, "leaderboards.yml: records and anything else need"),
         (with_link, "git mode 120000"),
         (with_linked_folder, "git mode 120000"),
@@ -234,10 +242,10 @@ def with_huge_file(repository: Repository, record: Path) -> None:
         (with_copy, "the record of this run is least-squares/averaging-"),
         (with_edited_record, "published records are neither edited nor deleted"),
         (with_parquet, "rows.parquet: it is built after merging"),
-        (with_proof_of_training, "its proof of training again is not of the board's side"),
+        (with_proof_of_training, "its proof says retrained"),
         (with_held_out, "held-out evaluations are made after merging"),
         (with_other_tuning, "no record of this pull request names it"),
-        (with_script_among_tunings, "it is no tuning, named by its content"),
+        (with_script_among_tunings, "it is no tuning file"),
         (with_deleted_record, "published records are neither edited nor deleted"),
     ],
 )

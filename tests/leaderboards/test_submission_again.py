@@ -23,13 +23,22 @@ def test_a_record_is_counted_once_however_often_it_is_named(cli, path, tmp_path)
     assert outcome.out.startswith("## 1 record, all")
 
 
-def test_a_record_that_got_answers_is_known_again(cli, path, tmp_path):
-    """Publishing adds answers to a record that was made without, which its author submits again."""
-    path = reseal(path, lambda content: content["evaluations"]["main"].update(answers=None))
+@pytest.mark.parametrize("lacking", ["answers", "state sizes"])
+def test_a_record_with_additions_is_known_again(cli, path, tmp_path, lacking):
+    """Publishing adds what an earlier version did not record, and its author submits it again."""
+
+    def strip(content):
+        if lacking == "answers":
+            content["evaluations"]["main"].update(answers=None)
+        else:
+            content.update(state_sizes=None)
+
+    path = reseal(path, strip)
     boards = tmp_path / "boards"
     assert cli("submit", path, "--to", boards).code == 0
-    published = boards / "records" / path.parent.name / path.name
-    assert read_record(published).main.answers is not None
+    published = read_record(boards / "records" / path.parent.name / path.name)
+    assert published.main.answers is not None
+    assert published.state_sizes is not None
     again = cli("submit", path, "--to", boards)
     assert again.code == 0
     assert "already published" in again.err

@@ -103,9 +103,11 @@ def test_verdicts_are_crossed_with_when_the_criterion_was_written():
         ("before the run", (0, 1), 1), ("after the run", (2, 0), 2), ("all", (2, 1), 3)
     ]  # fmt: skip
     assert words.foretold(judgements) == (
-        "1 of them by a criterion written before the run: 1 in kind"
+        "1 of them tested by a criterion written before the run: 1 in kind"
     )
-    assert words.foretold(judgements[:2]) == "none of them by criteria written before the run"
+    assert (
+        words.foretold(judgements[:2]) == "none of them tested by criteria written before the run"
+    )
     verdicts, lines = words.crossed(judgements[:1])
     assert [line.when for line in lines] == ["after the run"]
     assert words.crossed([]) == ([], [])

@@ -63,7 +63,7 @@ def _view(content: dict[str, Any]) -> View:
 def compared(rows: Sequence[Row], objects: Objects) -> list[View]:
     """The endings of every row for each beginning, the first MOST_COMPARED of them.
 
-    One ending a model and beginning: that of its first seed. [] where only solvers wrote.
+    One ending per model and beginning: that of its first seed. [] where only solvers wrote.
     """
     if not any(row.is_trained for row in rows):
         return []

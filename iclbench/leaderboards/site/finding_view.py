@@ -48,11 +48,10 @@ def summary(judgements: Sequence[Judgement]) -> View:
     A claim counts once, by the run with the most training.
     """
     claims, questions = words.claims(judgements), words.own_questions(judgements)
-    judged = [judgement for judgement in claims if judgement.verdict != "not run"]
     verdicts, lines = words.crossed(claims)
     return {
         "claims": f"{counted(len(claims), 'claim')} of papers",
-        "short": words.foretold(judged),
+        "short": words.foretold(claims),
         "verdicts": [(key_of(verdict), verdict, words.VERDICTS[verdict]) for verdict in verdicts],
         "lines": lines,
         "shorter": words.shorter_runs_sentence(judgements),

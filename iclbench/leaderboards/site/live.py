@@ -43,7 +43,7 @@ class LiveSite:
         self._built_from: Signature = frozenset()
         #: Counts the sites that were built; 0 before the first.
         self.version = 0
-        #: Where the newest site is, and the names of its files; None without a sound record.
+        #: The files of the newest site by name; empty without a sound record.
         self.files: dict[str, Path] = {}
 
     @property
@@ -87,7 +87,12 @@ class LiveSite:
 
     def _objects(self) -> Signature:
         """The folders of the files that records name: each changes when a file arrives."""
-        return _facts([*self.records.glob(f"{OBJECTS_FOLDER}/*")])
+        return _facts(
+            [
+                *self.records.glob(f"{OBJECTS_FOLDER}/*"),
+                *self.folder.glob(f"{STUDIES}/*/{OBJECTS_FOLDER}/*"),
+            ]
+        )
 
     def _refused(self, line: str) -> None:
         # A build that is cut off at the end has nothing to say.

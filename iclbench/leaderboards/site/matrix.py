@@ -70,7 +70,8 @@ def _table(
     models: dict[str, list[float]] = {}
     for column in columns:
         for model, cell in column["cells"].items():
-            models.setdefault(model, []).append(0 if cell["is_chance"] else cell["percent"] or 0)
+            percent = 0 if cell["no_better_than_chance"] else cell["percent"] or 0
+            models.setdefault(model, []).append(percent)
     # The models with results on most tasks come first, then those nearest to the floors.
     ordered = sorted(models, key=lambda m: (-len(models[m]), -sum(models[m]) / len(models[m]), m))
     groups: dict[str, int] = {}
@@ -178,7 +179,7 @@ def column_of(
             f"{with_minus(formats.score(row.score, ranking))}, {_facts(row)}",
             "level": level,
             "marks": " ".join(formats.cell_marks(row)),
-            "is_chance": row.chance != "",
+            "no_better_than_chance": row.chance != "",
             "is_best": _is_best(row) and usual in {None, row.track},
             "percent": None if share is None else round(FULL * share),
             "at_floor": row.at_floor,

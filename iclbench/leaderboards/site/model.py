@@ -93,7 +93,7 @@ def _standing(name: str, everything: Sequence[Board], about: Descriptions) -> It
         groups = grouped(representing(_rows(board, name)), lambda row: (row.origin, row.track))
         for members in groups.values():
             row = settings.best_first(members)[0]
-            best = settings.best_first(peers(row, board) or [row])[0]
+            best = settings.best_first(representing(peers(row, board)) or [row])[0]
             share = scale.share(row.record)
             yield {
                 "id": row.record.id,

@@ -15,7 +15,7 @@ from ..board import Board
 from ..curves import COST_TITLES, curve_statistic, drawn_curve, median_curve, seed_scores
 from ..descriptions import Description, Descriptions
 from ..floor import floor_label
-from ..formats import digits_of, in_words
+from ..formats import digits_of
 from ..grouping import grouped
 from ..representative import is_one_training, representing
 from ..row import PROFILE, Row
@@ -196,8 +196,7 @@ def profiles(board: Board, about: Descriptions) -> Plot | None:
 
 def board_curves(board: Board, about: Descriptions) -> list[Plot]:
     """The curves of each model's best row, one plot per metric with a second axis."""
-    rows = best_of_models(board.rows)
-    metric = about.metric_of(board)
+    rows, described = best_of_models(board.rows), about.task(board.task)
     names = sorted({name for row in rows for name in row.record.curves})
     plots = []
     for name in names:
@@ -210,8 +209,7 @@ def board_curves(board: Board, about: Descriptions) -> list[Plot]:
         lines = lines_of(with_curve, curves, about)
         floor = first.main.floor.curves.get(name)
         lines += [_reference(first, floor, statistic)] if floor else []
-        words = metric if name == board.ranking.metric else in_words(name)
-        axis = about.task(board.task).axis(first.curves[name].axis)
+        words, axis = described.metric(name), described.axis(first.curves[name].axis)
         title = f"{_along(words, axis)}, {board.dtype}"
         plots.append(plot(title, axis, f"{statistic} {words}", lines, log=spans_lines(lines)))
     return plots

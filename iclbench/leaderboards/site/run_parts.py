@@ -12,7 +12,7 @@ import numpy as np
 from ...api.record import Record
 from ...api.results import FileReference
 from ...api.statistics import finite
-from ...runs.heldout import HELD_OUT_SIGNIFICANCE, held_out_path
+from ...runs.heldout import HELD_OUT_SIGNIFICANCE, has_held_out, held_out_path
 from ...runs.objects import Objects
 from .. import formats
 from ..curves import COST_TITLES, seed_scores
@@ -69,7 +69,7 @@ def proved(record: Record) -> list[tuple[str, str]]:
 def held_out_in_short(row: Row) -> str:
     """What held-out prompts say of a row, in few words; empty if it has nothing to be held out."""
     if row.held_out is None:
-        return "not tested" if row.is_trained else ""
+        return "not tested" if row.is_trained and has_held_out(row.record) else ""
     if row.fails_held_out:
         return "✗ significantly worse"
     return "significantly better" if row.held_out_differs else "✓ no significant difference"
@@ -78,7 +78,7 @@ def held_out_in_short(row: Row) -> str:
 def held_out(row: Row) -> str:
     """The held-out score, its difference from the row's with the test, and the prompts' date."""
     if row.held_out is None:
-        return "none" if row.is_trained else ""
+        return "none" if row.is_trained and has_held_out(row.record) else ""
     part = row.held_out.difference
     score = formats.score(row.held_out_score, row.record.ranking)
     ranks = f"better in {part.better:.0%} of pairs of prompts, {_p_value(part.rank_p)} by ranks"

@@ -149,7 +149,7 @@ def _type(name: str) -> str:
 
 
 def _waiting(site: LiveSite) -> bytes:
-    """The first page while there is no sound record; it comes again by itself."""
+    """The first page while there is no sound record; it loads itself again."""
     lines = "".join(f"<li>{html.escape(line)}</li>" for line in site.problems)
     state = "The pages are being built." if site.version == 0 else "There is no sound record yet."
     return (

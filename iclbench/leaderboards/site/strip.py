@@ -47,7 +47,8 @@ def strip(row: Row, board: Board, *, small: bool = False) -> str:
     axis = dotplot.axis_of(board, rows, marks)
     width = SMALL if small else WIDTH
     ends = (SIDE, width - SIDE)
-    x = to_pixels((axis.low, axis.high), axis.log, *(ends[::-1] if _is_reversed(board) else ends))
+    ends = ends[::-1] if dotplot.is_reversed(board) else ends
+    x = to_pixels((axis.low, axis.high), axis.log, *ends)
 
     def at(value: float) -> float:
         return x(min(max(value, axis.low), axis.high))
@@ -67,10 +68,6 @@ def strip(row: Row, board: Board, *, small: bool = False) -> str:
         f'<circle class="point" cx="{at(row.score):.1f}" cy="{MIDDLE}" r="5"/></svg>',
     ]  # fmt: skip
     return "".join(parts)
-
-
-def _is_reversed(board: Board) -> bool:
-    return board.ranking.better_score == "lower"
 
 
 def _ticks(axis: dotplot.Axis, x: ToPixels, board: Board) -> Iterator[str]:

@@ -103,9 +103,10 @@ def ranks_in_words(boards: Sequence[Board]) -> str:
         "the rows that are significantly better and ends before those that are significantly "
         f"worse, in a paired test at level {SIGNIFICANCE:g} with Holm's correction for all pairs "
         "of rows. The test includes the variance of seeds: few seeds make ranks wide, even if each "
-        "row's own 95% interval is narrow. A row with one seed, one that starts from given "
-        "weights, or one that is significantly worse on held-out prompts has no rank, and neither "
-        "has a row that is alone in its track. The other rows, below them, are for reference."
+        "row's own 95% interval is narrow. A row has no rank if it has one seed, starts from "
+        "given weights, has chosen seeds (not 0, 1, 2, …), is significantly worse on held-out "
+        "prompts, has not been evaluated on them although others have, or is alone in its track. "
+        "The other rows, below them, are for reference."
     )
 
 

@@ -34,6 +34,7 @@
     const written = window.paired.written(paired, digits, x.oneSeed || y.oneSeed);
     const isSure = written.endsWith("*"), better = (paired.mean > 0) === higher;
     const verdict = x.oneSeed || y.oneSeed ? "One seed: no model is called better. "
+      : !Number.isFinite(paired.low) ? "Too few seeds or prompts for a test. "
       : isSure ? `The ${better ? "first" : "second"} is better. ` : "No significant difference. ";
     document.getElementById("verdict").textContent = !Number.isFinite(paired.mean)
       ? "A score that is not finite is worse than any that is."

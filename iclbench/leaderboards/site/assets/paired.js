@@ -63,8 +63,12 @@ window.paired = (() => {
     };
     if (!Number.isFinite(low)) return `${number(mean)}, no interval`;
     if (isDigits && [mean, low, high].every((v) => number(v) === "+0.00")) return "0.00";
-    const mark = oneSeed ? " †" : low > 0 || high < 0 ? " *" : "";
-    return `${number(mean)} [${number(low)}, ${number(high)}]${mark}`;
+    const isSure = !oneSeed && (low > 0 || high < 0);
+    // A significant bound that rounds to 0 must not seem to be 0.
+    const bound = (v) => isDigits && isSure && Number(v.toFixed(2)) === 0
+      ? (v < 0 ? "−" : "+") + String(Number(Math.abs(v).toPrecision(1))).replaceAll("-", "−") : number(v);
+    const mark = oneSeed ? " †" : isSure ? " *" : "";
+    return `${number(mean)} [${bound(low)}, ${bound(high)}]${mark}`;
   };
   return { load, difference, written };
 })();
