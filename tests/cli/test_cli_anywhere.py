@@ -84,7 +84,9 @@ def arguments_of(verb: str, given: Path, out: str) -> list[str]:
 def is_sound(code: int, err: str) -> bool:
     """Whether a command worked, or ended with one line that says why."""
     told = [line for line in err.splitlines() if line.startswith("iclbench: error: ")]
-    clean = "Traceback" not in err and "ignored" not in err and "ICLBENCH_DEBUG" not in err
+    clean = (
+        "Traceback" not in err and "Exception ignored" not in err and "ICLBENCH_DEBUG" not in err
+    )
     return clean and (code == 0 or (len(told) == 1 and err.endswith(f"{told[0]}\n")))
 
 

@@ -1,12 +1,15 @@
-"""Records of pull requests that name data: verifying them would read what a stranger names."""
+"""Pull requests whose records name data of a stranger, and the tables that they may change."""
 
 from __future__ import annotations
+
+import shutil
 
 import pytest
 from forging import reseal
 
 from iclbench import RecordStore, RunSpec, run
-from iclbench.leaderboards.pull_request import file_problems
+from iclbench.leaderboards.build import build
+from iclbench.leaderboards.pull_request import TABLES, file_problems
 
 
 @pytest.fixture
@@ -57,3 +60,13 @@ def test_shipped_data_and_addresses_are_none(path):
         assert problems(of_other_data(path, {"data": data})) == []
     args = {"base_url": "https://host/v1"}
     assert problems(of_other_data(path, {}, grader="openai", grader_args=args)) == []
+
+
+def test_every_table_that_is_built_may_change_with_records(leaderboards, tmp_path):
+    folder = tmp_path / "leaderboards"
+    shutil.copytree(leaderboards, folder)
+    written = {path.relative_to(tmp_path).as_posix() for path in build(folder)}
+    assert {"leaderboards/stale.md", "leaderboards/README.md"} <= written
+    assert [name for name in written if not TABLES.fullmatch(name)] == []
+    assert TABLES.fullmatch("leaderboards/findings.md")
+    assert not TABLES.fullmatch("leaderboards/studies.toml")
