@@ -261,7 +261,7 @@ def test_the_command_runs_the_base_branch_and_says_why(repository, results):
     out = repository.folder.parent / "new"
     module = [sys.executable, "-m", "iclbench.leaderboards.pull_request"]
     for revisions, reason in (
-        (("HEAD", head), "at most 16,777,216 bytes"),
+        (("HEAD", head), "a file may have 16,777,216 bytes"),
         (("HEAD", "--output=x"), "refused: git"),
     ):
         done = subprocess.run([*module, "--", *revisions, out], cwd=repository.folder,

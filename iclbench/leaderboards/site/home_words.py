@@ -56,9 +56,8 @@ def _certainty(trained: Sequence[Row], count: int) -> str:
     on = f"{'usually ' * (len(prompts) > 1)}on {prompts.most_common(1)[0][0]:,} prompts"
     return (
         f"{len(trained):,} of {count:,} results are of trained models, {mostly}with {usual}"
-        f"{spread}, {on}. Bars are 95% intervals, or the range over seeds where none is reliable. "
-        "Ranks come from paired tests on the same prompts: a rank such as 3–5 is a range, within "
-        "which they do not tell places apart."
+        f"{spread}, {on}. Ranks come from paired tests on the same prompts: a rank such as 3–5 is "
+        "a range, within which they do not tell places apart."
     )
 
 
