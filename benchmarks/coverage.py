@@ -33,6 +33,9 @@ COUNTS, QUICK = (4000, 1000, 1000), 100
 #: Simulations that are drawn at once, which bounds the memory.
 BLOCK = 100
 
+#: The rows of each table.
+Rows = dict[str, list[dict[str, Any]]]
+
 
 def cover(scenario: Scenario, seeds: int, simulations: int) -> dict[str, Any]:
     """The shares of intervals that are printed and that cover, and those of ranges."""
@@ -161,19 +164,33 @@ def main() -> None:
         return
     if arguments.add and not arguments.json:
         parser.error("--add needs --json")
-    known = {}
+    known: Rows = {}
     if arguments.add and arguments.json.exists():
         known = json.loads(arguments.json.read_text("utf-8"))
-    content: dict[str, list[dict[str, Any]]] = {}
+    content: Rows = {}
     for kind, (simulate, rows) in _plan(quick=arguments.quick).items():
         content[kind] = []
         for row in rows:
             content[kind].append(_known(known.get(kind, ()), row) or simulate(*row))
             if arguments.json:
-                # After each row, with those that are still to come: it takes hours.
-                text = json.dumps({**known, **content}, indent=1) + "\n"
-                write_atomically(arguments.json, text.encode())
+                # Simulating takes hours: `--add` goes on from here.
+                _write(arguments.json, _with_others(content, known))
     print(tables(content))
+    if arguments.json:
+        _write(arguments.json, content)
+
+
+def _with_others(content: Rows, known: Rows) -> Rows:
+    """What was simulated so far, and every other row of the file."""
+    done = {kind: content.get(kind, []) for kind in {**known, **content}}
+    return {
+        kind: rows + [row for row in known.get(kind, []) if row not in rows]
+        for kind, rows in done.items()
+    }
+
+
+def _write(path: Path, content: Rows) -> None:
+    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def _plan(*, quick: bool) -> dict[str, tuple[Callable[..., dict[str, Any]], list[Any]]]:

@@ -79,6 +79,16 @@ def test_the_tables_are_written_and_shown_again(tmp_path, monkeypatch, capsys):
     coverage.main()
     assert capsys.readouterr().out == printed
     assert "| fraction 0.5" in printed
+    # An interruption loses no row, neither of the file nor of those that were simulated.
+    content = json.loads(file.read_text())
+    lacking = {**content, "intervals": content["intervals"][1:], "boards": content["boards"][1:]}
+    file.write_text(json.dumps(lacking))
+    monkeypatch.setattr(sys, "argv", ["coverage", "--quick", "--add", "--json", str(file)])
+    monkeypatch.setattr(coverage, "simulate_boards", lambda *row: sys.exit("interrupted"))
+    with pytest.raises(SystemExit):
+        coverage.main()
+    left = json.loads(file.read_text())
+    assert [len(left[kind]) - len(lacking[kind]) for kind in content] == [1, 0, 0]
 
 
 def test_equal_models_of_a_suite_are_seldom_ordered_and_intervals_that_are_too_short_are_seen(

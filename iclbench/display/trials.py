@@ -48,9 +48,10 @@ def finished_table(name: str, document: TuningDocument, notes: Sequence[str]) ->
     ]
     title = f"{name}, {counted(len(rows), 'trial')}, "
     cost = document.cost
-    on_gpu = cost.device_seconds is not None
-    seconds = cost.core_seconds if cost.device_seconds is None else cost.device_seconds
-    title += f"{duration(seconds)} of {'device' if on_gpu else 'core'} time"
+    seconds, kind = cost.core_seconds, "core"
+    if cost.device_seconds is not None:
+        seconds, kind = cost.device_seconds, "device"
+    title += f"{duration(seconds)} of {kind} time"
     columns = _finished_columns(
         document.ranking.statistic, _arguments(t.model_args for t in ordered)
     )

@@ -32,9 +32,9 @@ def build(
 
     They follow from the records, `folder`/cited.toml and `folder`/findings.toml, and take words for
     tasks and models from installed plugins. stale.md compares the records' code with what is
-    installed. `refused` gets a line for
-    each record that is damaged and left out. Raises UsageError if that is most of them, one of the
-    two files is not valid, or `folder` can't be written; the tables stay as they were then.
+    installed. `refused` gets a line for each record that is damaged and left out. Raises UsageError
+    if that is most of them, one of the two files is not valid, or `folder` can't be written; the
+    tables stay as they were then.
     """
     folder = Path(folder)
     boards = _mostly_sound(folder / RECORDS, refused)

@@ -136,8 +136,9 @@ def _winner(
     for board_cell in suite_cells(alone):
         if not board_cell.extra:
             cell = progress.of(stage, board_cell, best)
-            trains = cell.state == "to run" and not getattr(cell.work, "adds_shifts", False)
-            yield from progress.seeds_apart(cell) if stage.apart and trains else [cell]
+            adds_shifts = isinstance(cell.work, TrainRun) and cell.work.adds_shifts
+            is_apart = stage.apart and cell.state == "to run" and not adds_shifts
+            yield from progress.seeds_apart(cell) if is_apart else [cell]
 
 
 class _Progress:
