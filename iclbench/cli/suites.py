@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -181,7 +180,7 @@ def _scores(
     `problems` gets a line for each damaged record, which is left out.
     """
     from ..leaderboards.held_out import without_failing
-    from ..leaderboards.reading import Together, sound_records
+    from ..leaderboards.reading import Together, sound_records_of
     from ..leaderboards.suite_score import score_suite
     from ..leaderboards.suite_support import with_support
     from ..runs.store import RecordStore
@@ -189,10 +188,10 @@ def _scores(
 
     known = {record.id: record for record in ran}
     store = Together(tuple(map(RecordStore, folders)))
-    others = [path for path in store.paths() if path.stem[-16:] not in known]
-    at_hand = [(store.path_of(record), record) for record in known.values()]
-    everyone = itertools.chain(at_hand, sound_records(others, problems.append))
-    records = list(without_failing(everyone, problems.append))
+    others = sound_records_of(store, problems.append)
+    together = known | {record.id: record for record in others if record.id not in known}
+    pairs = ((store.path_of(record), record) for record in together.values())
+    records = list(without_failing(pairs, problems.append))
     return with_support(score_suite(suite, records_by_board(suite, records)))
 
 

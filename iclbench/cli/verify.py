@@ -106,7 +106,7 @@ def _require_folders(paths: list[Path], write: bool) -> None:
     folders = {Objects.beside(path).records for path in paths}
     if len(paths) > 1 and not any((folder / OBJECTS_FOLDER).is_dir() for folder in folders):
         require_objects(min(folders))
-    for folder in {path.parent for path in paths} if write else ():
+    for folder in {path.parent for path in paths if path.exists()} if write else ():
         require_writable(folder)
 
 

@@ -10,14 +10,14 @@ from ..api.record import Record
 from ..api.spec import canonical_json
 from ..console import counted
 from ..leaderboards import formats
-from ..leaderboards.board import Board
+from ..leaderboards.board import Board, tracks_of
 from ..leaderboards.board_names import board_names
 from ..leaderboards.floor import Floor, floor_of
 from ..leaderboards.labels import labels_of
 from ..leaderboards.page_parts import held_out_legend
 from ..leaderboards.rank_legend import rank_legend, undecided
 from ..leaderboards.representative import is_one_training, weakness
-from ..leaderboards.row import Row
+from ..leaderboards.row import OPEN, Row
 from ..leaderboards.sizes import known_parameters
 from .latex import comment
 from .records import bounds_legend
@@ -216,7 +216,9 @@ def _notes(row: Row) -> str:
 
 
 def overview_table(groups: Sequence[Sequence[Record]], credible: Container[str]) -> Table:
-    """One line per board: its best trained row beside the best of all and the floor.
+    """One line per board: its best trained row beside the best row of other origins and the floor.
+
+    The trained row is of the track with most models: longer training is no better model.
 
     Boards without a trained row are counted in a note, if others have one.
 
@@ -229,14 +231,15 @@ def overview_table(groups: Sequence[Sequence[Record]], credible: Container[str])
     lines = [line for line in every if line["best trained"]] or every
     columns = (
         Column("board", fit="shorten"),
-        Column("rows", right=True, importance=4),
+        Column("rows", right=True, importance=5),
         Column("best trained", fit="shorten"),
         Column("score", right=True),
+        Column("track", importance=2),
         Column("seeds", right=True, importance=1),
-        Column("best other", fit="shorten", importance=2),
-        Column("other score", right=True, importance=3),
+        Column("best other", fit="shorten", importance=3),
+        Column("other score", right=True, importance=4),
         Column("floor", right=True),
-        Column("metric", importance=5),
+        Column("metric", importance=6),
     )
     marks = "".join(line["score"].text for line in lines)
     hidden = len(every) - len(lines)
@@ -249,12 +252,15 @@ def _overview_line(name: str, records: Sequence[Record], credible: Container[str
     first = records[0]
     ranking = first.ranking
     labelled = list(zip(records, labels_of(records), strict=True))
+    track = next(iter(tracks_of(r for r in records if r.id in credible)), "")
 
     def best(is_trained: bool) -> tuple[str, Cell, int]:
         candidates = [
             (r, label)
             for r, label in labelled
-            if is_trained == (r.spec.origin == "trained") and r.id in credible
+            if is_trained == (r.spec.origin == "trained")
+            and r.id in credible
+            and (not is_trained or (r.track or "") == track)
         ]
         if not candidates:
             return "", Cell("", None), 0
@@ -277,6 +283,7 @@ def _overview_line(name: str, records: Sequence[Record], credible: Container[str
         "rows": len(records),
         "best trained": trained,
         "score": score._replace(style="bold"),
+        "track": (track or OPEN) if trained else "",
         "seeds": seeds or "",
         "best other": other,
         "other score": other_score,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from ..api.errors import RecordError, UsageError
@@ -16,6 +16,8 @@ from ..leaderboards.board import Boards
 from ..leaderboards.curves import curves_table
 from ..leaderboards.export import as_parquet
 from ..leaderboards.reading import require_task, sound_boards
+from ..runs.heldout import MOST_BYTES as MOST_HELD_OUT_BYTES
+from ..runs.heldout import held_out_path, read_held_out
 from ..runs.objects import Objects
 from ..runs.store import MOST_RECORD_BYTES, RecordStore, read_record
 from .cards import model_card, results_card, task_card
@@ -130,9 +132,12 @@ def _require_digest(path: Path, sha256: str) -> None:
 
 
 def _add_record(files: dict[str, Content], record: Record, path: Path) -> None:
-    """Add a record as it was written, and its files after checking their digests."""
+    """Add a record as it was written, its files after checking them, and what was held out."""
     objects = Objects.beside(path)
     for reference in record.files():
         if reference.name not in files:
             files[reference.name] = objects.sound_path(reference)
     files[record.file] = read_regular_file(path, MOST_RECORD_BYTES)
+    if read_held_out(path, record) is not None:
+        held_out = read_regular_file(held_out_path(path), MOST_HELD_OUT_BYTES)
+        files[held_out_path(PurePosixPath(record.file)).as_posix()] = held_out

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, problem_with
 from ..api.names import is_plain_name, visible
@@ -26,9 +26,9 @@ from ..files import (
     removed_if_empty,
     require_writable,
 )
-from ..runs.heldout import SUFFIX
+from ..runs.heldout import MOST_BYTES, SUFFIX, held_out_path, read_held_out
 from ..runs.objects import MOST_OBJECT_BYTES, Objects, most_bytes
-from ..runs.proofs import is_retrained, without_proof
+from ..runs.proofs import is_retrained, repeats, without_proof
 from ..runs.store import MOST_RECORD_BYTES, RecordStore, is_record_name, read_record, require_place
 from ..runs.strangers import require_harmless
 from ..runs.verify import require_holding
@@ -88,7 +88,8 @@ def written_by_iclbench(path: str) -> bool:
     known = {DOCUMENT, "README.md", "croissant.json", "spec.json", "model.safetensors"}
     known |= {"rows.parquet", "curves.parquet"}
     data = re.fullmatch(r"data/[a-z0-9-]+\.parquet", path) is not None
-    return path in known or data or _is_record(path) or _OBJECT.fullmatch(path) is not None
+    of_record = _is_record(path.replace(SUFFIX, ".json")) or _OBJECT.fullmatch(path) is not None
+    return path in known or data or of_record
 
 
 def left_out(listed: Listing) -> list[str]:
@@ -121,6 +122,7 @@ def pull_records(
         for record in records:
             _require_no_other(store, record)
         needed = _needed(source, records, listed)
+        needed += [(entry, MOST_BYTES) for entry in _held_out(listed, records)]
         _require_total(source, [*listed.records, *(entry for entry, _ in needed)], most)
         _fetch_all(source, needed, staging)
         _require_whole(staging, records)
@@ -129,9 +131,10 @@ def pull_records(
                 _require_holding(staging / record.file)
         for reference in {r.name: r for record in records for r in record.files()}.values():
             _move(staging, out, reference.name)
-        for record in records:
-            if not store.path(record.spec).exists():
-                _move(staging, out, record.file)
+        held_out = [entry.path for entry in _held_out(listed, records)]
+        for name in [record.file for record in records] + held_out:
+            if not (out / name).exists():
+                _move(staging, out, name)
     return [store.path(record.spec) for record in records]
 
 
@@ -161,7 +164,11 @@ def _sound_record(staging: Path, path: str, measure: bool) -> Record:
 def _require_no_other(store: RecordStore, record: Record) -> None:
     """Raise RecordError where the store has another record of the run: no row is replaced."""
     path = store.path(record.spec)
-    if path.exists() and without_proof(read_record(path)).digest != without_proof(record).digest:
+    if not path.exists():
+        return
+    here = read_record(path)
+    same = without_proof(here).digest == without_proof(record).digest
+    if not same and not repeats(here, record) and not repeats(record, here):
         raise RecordError(f"{path} is another record of this run; pull into another folder")
 
 
@@ -176,6 +183,12 @@ def _needed(source: Source, records: Sequence[Record], listed: Listing) -> list[
     return list(needed.values())
 
 
+def _held_out(listed: Listing, records: Sequence[Record]) -> list[Entry]:
+    """The held-out evaluations of the records that have one."""
+    paths = [held_out_path(PurePosixPath(record.file)).as_posix() for record in records]
+    return [listed.others[path] for path in paths if path in listed.others]
+
+
 def _most_bytes(reference: FileReference) -> int:
     if reference.shape is None:
         return MOST_OBJECT_BYTES
@@ -183,13 +196,15 @@ def _most_bytes(reference: FileReference) -> int:
 
 
 def _require_whole(staging: Path, records: Sequence[Record]) -> None:
-    """Raise RecordError for a file whose digest is not its name."""
+    """Raise RecordError for a file whose digest is not its name, or another's held-out one."""
     objects = Objects(staging)
     for reference in {r.name: r for record in records for r in record.files()}.values():
         try:
             objects.sound_path(reference)
         except RecordError as error:
             raise RecordError(str(error).replace(f"{staging}/", "")) from None
+    for record in records:
+        read_held_out(staging / record.file, record)
 
 
 def _require_holding(path: Path) -> None:

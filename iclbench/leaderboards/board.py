@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -43,6 +43,15 @@ _SHOWN = {
     "median": "median",
     "parameters": "parameters",
 }
+
+
+def tracks_of(records: Iterable[Record]) -> list[str]:
+    """The tracks of trained records: those of most models first, and those without one last."""
+    models: dict[str, set[str]] = {}
+    for record in records:
+        if record.spec.origin == "trained":
+            models.setdefault(record.track or "", set()).add(record.spec.model)
+    return sorted(models, key=lambda track: (not track, -len(models[track]), track))
 
 
 @dataclass(frozen=True)
@@ -103,12 +112,8 @@ class Board:
 
     @property
     def tracks(self) -> list[str]:
-        """The tracks of the trained rows: those of most models first, and rows without one last."""
-        models: dict[str, set[str]] = {}
-        for row in self.rows:
-            if row.is_trained:
-                models.setdefault(row.track, set()).add(row.record.spec.model)
-        return sorted(models, key=lambda track: (not track, -len(models[track]), track))
+        """The tracks of the trained rows, see `tracks_of`."""
+        return tracks_of(self.records)
 
     @property
     def undecided(self) -> list[str]:

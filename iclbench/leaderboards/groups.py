@@ -6,7 +6,7 @@ reference, in the order of the same statistic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,8 +88,9 @@ def rows_of(
     if records[0].ranking.metric.startswith(GRADE):
         measured = _graded_for_all(measured)
     labels, rows = labels_of(records), []
+    pending = _pending(paths, records, measured)
     for group in _groups(records):
-        for i, standing in _standings(records, measured, labels, group):
+        for i, standing in _standings(records, measured, labels, group, pending):
             record = records[i]
             stale = tuple(stale_code(record, installed))
             rows.append(_row(record, paths[record.id], measured[i], standing, stale))
@@ -123,8 +124,12 @@ def _standings(
     measured: Sequence[Measured],
     labels: Sequence[str],
     group: Sequence[int],
+    pending: Container[str],
 ) -> list[tuple[int, Standing]]:
-    """The indices of a group's records, best first, with what each has from the board."""
+    """The indices of a group's records, best first, with what each has from the board.
+
+    `pending` are the ids of rows that wait for their held-out evaluation.
+    """
     direction = records[0].ranking.better_score
     names = [(records[i].spec.model, records[i].id) for i in group]
     # Rows that are ranked are in the order of what is tested, the others in that of their scores.
@@ -132,8 +137,9 @@ def _standings(
     shown = [measured[i].ranked if trained else measured[i].scored for i in group]
     ordered = [group[k] for k in best_first(shown, names, direction)]
     chance = _chance(records, measured)
-    evaluates = any(one.held_out is not None for one in measured)
-    reasons = {i: _unranked(records[i], measured[i].held_out, evaluates) for i in ordered}
+    reasons = {
+        i: _unranked(records[i], measured[i].held_out, records[i].id in pending) for i in ordered
+    }
     ranked = [i for i in ordered if not reasons[i]]
     if len(ranked) == 1:
         # A rank of 1 would say that the row is better than others.
@@ -158,11 +164,25 @@ def _standings(
     return standings
 
 
-def _unranked(record: Record, evaluated: HeldOut | None, evaluates: bool) -> str:
-    """Why the row is not ranked; empty for one that is.
+def _pending(
+    paths: Mapping[str, Path], records: Sequence[Record], measured: Sequence[Measured]
+) -> set[str]:
+    """The ids of rows without the held-out evaluation that others of their folder have.
 
-    `evaluates`: whether this board's rows are evaluated on held-out prompts.
+    Records that were never submitted are in another folder: they wait for nothing.
     """
+    folders = {record.id: paths[record.id].parent.parent for record in records}
+    pairs = list(zip(records, measured, strict=True))
+    evaluating = {folders[record.id] for record, one in pairs if one.held_out is not None}
+    return {
+        record.id
+        for record, one in pairs
+        if one.held_out is None and has_held_out(record) and folders[record.id] in evaluating
+    }
+
+
+def _unranked(record: Record, evaluated: HeldOut | None, is_pending: bool) -> str:
+    """Why the row is not ranked; empty for one that is."""
     if record.spec.origin != "trained":
         return REFERENCE
     if held_out.fails(record, evaluated):
@@ -173,7 +193,6 @@ def _unranked(record: Record, evaluated: HeldOut | None, evaluates: bool) -> str
         return ONE_SEED
     if has_chosen_seeds(record):
         return CHOSEN
-    is_pending = evaluates and evaluated is None and has_held_out(record)
     return PENDING if is_pending else ""
 
 
@@ -232,8 +251,12 @@ def _graded_for_all(measured: Sequence[Measured]) -> list[Measured]:
 
 
 def graded_in_all(values: Sequence[np.ndarray]) -> np.ndarray:
-    """The prompts whose grade is known in all of these (seeds, prompts); all if there is none."""
-    known = ~np.isnan(np.concatenate(values)).any(axis=0)
+    """The prompts whose grade is known in all of these (seeds, prompts) that have any.
+
+    All prompts if there is none.
+    """
+    with_any = [of_row for of_row in values if not np.isnan(of_row).all()]
+    known = ~np.isnan(np.concatenate(with_any or values)).any(axis=0)
     return known if known.any() else np.ones_like(known)
 
 

@@ -132,7 +132,8 @@ def _floor_cell(board: Board) -> str:
 def _overview_cell(row: Row, board: Board) -> str:
     text = _level(row.record, level_of(row.record).value)
     parts = [f"**{text}**" if row.at_floor else text, *formats.cell_marks(row)]
-    track = f"track {row.track}" if row.is_trained and row.track != board.tracks[0] else ""
+    is_other = row.is_trained and row.track != board.tracks[0]
+    track = f"track {row.track_name}" if is_other else ""
     notes = [
         "chance" if row.record.chance else "",
         formats.diverged(row),

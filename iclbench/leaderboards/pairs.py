@@ -49,6 +49,8 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     shared = [
         n for n in first.metrics if n in second.metrics and (alike or not n.startswith(GRADE))
     ]
+    if not shared:
+        raise UsageError("the records can't be compared: no metric is in both")
     lines = [_line(first, second, name) for name in shared]
     return pd.DataFrame(lines).set_index("metric")
 

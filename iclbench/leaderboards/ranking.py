@@ -116,7 +116,8 @@ def differences_of_all(values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.nda
     if prompts < 2:
         return paired.mean, np.ones_like(paired.mean)
     variance = paired.of_prompts + paired.rounding
-    return paired.mean, p_values(abs(paired.mean), variance, prompts, seed_variances(values))
+    size, seeds = abs(paired.mean), seed_variances(values)
+    return paired.mean, p_values(size, variance, prompts, seeds, SIGNIFICANCE)
 
 
 class _Paired(NamedTuple):

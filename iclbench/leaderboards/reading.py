@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..api.errors import PLUGIN_FAILURES, RecordError, problem_with, unknown
 from ..api.record import Record
+from ..runs.heldout import held_out_path
 from ..runs.objects import OBJECTS_FOLDER, Objects
 from ..runs.recorded_answers import read_answers
 from ..runs.store import RecordStore, read_record, require_place
@@ -21,7 +22,10 @@ Refused = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Together:
-    """Folders of records read as one; a record that several hold is that of the first."""
+    """Folders of records read as one; a record that several hold is that of the first.
+
+    It has the held-out evaluation of any of them: your own copy of a published row has none.
+    """
 
     stores: tuple[RecordStore, ...]
 
@@ -36,12 +40,25 @@ class Together:
                     yield path
 
     def path_of(self, record: Record) -> Path:
-        """The path of a record in the first store that holds it."""
+        """The path of a record in the first store with its held-out evaluation, or that has it."""
         paths = [store.path_of(record) for store in self.stores]
-        return next((path for path in paths if path.exists()), paths[0])
+        held = [path for path in paths if path.exists()]
+        evaluated = (path for path in held if len(held) > 1 and _is_evaluated(path, record))
+        return next(evaluated, (held or paths)[0])
 
     def __str__(self) -> str:
         return " and ".join(str(store.folder) for store in self.stores)
+
+
+def _is_evaluated(path: Path, record: Record) -> bool:
+    """Whether the record in `path` has these weights and values, and is evaluated on held-out."""
+    if not held_out_path(path).exists():
+        return False
+    try:
+        there = read_record(path)
+    except PLUGIN_FAILURES:
+        return False
+    return (there.weights_file, there.files()) == (record.weights_file, record.files())
 
 
 def sound_records(paths: Iterable[Path], refused: Refused) -> Iterator[tuple[Path, Record]]:

@@ -18,7 +18,7 @@ from ..runs.grading_facts import has_paid_grades
 from ..runs.heldout import HeldOut, draw_salt, has_held_out, held_out_path, write_held_out
 from ..runs.heldout_evaluation import evaluate_held_out
 from ..runs.objects import Objects
-from ..runs.proofs import is_retrained, with_proof, without_proof
+from ..runs.proofs import is_retrained, repeats, with_proof, without_proof
 from ..runs.store import RecordStore, read_record
 from ..runs.tuned import tuning_path
 from ..runs.verify import require_holding
@@ -68,7 +68,7 @@ def examine(
     `verify`.
     """
     record = read_record(path)
-    if is_retrained(record):
+    if is_retrained(record) and path.resolve() != store.path(record.spec).resolve():
         raise RecordError(
             f"{path}: its proof says retrained; only `iclbench verify --retrain --write` on the "
             "published record may write that. Submit the record as the run left it"
@@ -211,7 +211,9 @@ def _require_new(path: Path, record: Record, store: RecordStore) -> bool:
         return True
     if record.spec.origin in FOLLOWS:
         return False
-    if _as_submitted(read_record(target), record) != without_proof(record).digest:
+    published = read_record(target)
+    submitted = _as_submitted(published, record) == without_proof(record).digest
+    if not submitted and not repeats(published, record):
         raise RecordError(f"{path}: {target} is another record of this run; rows are not replaced")
     return False
 

@@ -66,8 +66,8 @@ class SuiteRow:
 
     @property
     def has_one_seed(self) -> bool:
-        """Whether any of its scores is of a single seed."""
-        return any(self.is_one_seed(name) for name, score in self.scores.items() if score)
+        """Whether any score of its mean is of a single seed."""
+        return any(map(self.is_one_seed, self.counted))
 
     @property
     def parameters(self) -> tuple[int, int] | None:

@@ -33,6 +33,19 @@ def without_proof(record: Record) -> Record:
     return record.model_copy(update={"proof": None}).sealed()
 
 
+def repeats(published: Record, record: Record) -> bool:
+    """Whether training gave the record again, with the same bits, as the published one says.
+
+    That one has the time and machine of the repetition, so only the results are the same.
+    """
+    proof = published.proof
+    if not is_retrained(published) or proof is None or not proof.same_bits:
+        return False
+    both = (published, record)
+    files, others = ((one.weights_file, one.main.values) for one in both)
+    return published.id == record.id and files == others
+
+
 def write_proof(path: Path, proved: Record, verified: Record) -> None:
     """Write a record with its proof over the one in `path`.
 

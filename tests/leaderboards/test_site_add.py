@@ -51,13 +51,15 @@ def test_addresses_outside_are_there_only_if_the_site_was_built_with_them(
 
 def test_the_command_names_the_suite_and_the_track_of_most_rows():
     rows = [SimpleNamespace(track=t, is_trained=True) for t in ("1m", "1m", "10m", "", "", "")]
-    board = SimpleNamespace(task="least-squares", rows=rows)
+    command = "iclbench run --model lsa --task recall --task-args vocabulary=64 --steps 9"
+    record = SimpleNamespace(command=command)
+    board = SimpleNamespace(task="recall", rows=rows, records=[record])
     suites = [{"name": name, "tables": [{"rows": [0] * n}]} for name, n in (("a", 1), ("b", 2))]
     assert add_view(suites, [board])["run"] == "iclbench run --model NAME --suite b --budget 1m"
     board.rows = rows[-1:]
-    assert (
-        add_view([], [board])["run"] == "iclbench run --model NAME --task least-squares --seeds 3"
-    )
+    # Other arguments of the task would be another board.
+    alone = "iclbench run --model NAME --task recall --task-args vocabulary=64 --seeds 3"
+    assert add_view([], [board])["run"] == alone
 
 
 def test_tasks_that_only_studies_have_are_in_the_menu_and_the_search(leaderboards):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 
+from ...api.record import Record
 from ..board import Board
 from .figure import View
 
 #: What a reader replaces in the commands.
 NAME = "NAME"
+#: The options of `run` that decide on which board a row is.
+OF_BOARDS = ("--task", "--task-args", "--eval-prompts", "--eval-seed", "--dtype")
 
 
 def add_view(suites: Sequence[View], boards: Sequence[Board]) -> View:
@@ -26,7 +30,7 @@ def add_view(suites: Sequence[View], boards: Sequence[Board]) -> View:
         what = f"--suite {suite['name']}"
     else:
         largest = max(boards, key=lambda board: len(board.rows))
-        what = f"--task {largest.task} --seeds 3"
+        what = f"{_setting(largest.records[0])} --seeds 3"
     budget = f" --budget {track}" if track else ""
     return {
         "name": NAME,
@@ -34,6 +38,13 @@ def add_view(suites: Sequence[View], boards: Sequence[Board]) -> View:
         "suite": suite["name"] if suite is not None else "",
         "track": track,
     }
+
+
+def _setting(record: Record) -> str:
+    """The options of a record's command that its board consists of."""
+    words = shlex.split(record.command)
+    given = [option for option in OF_BOARDS if option in words]
+    return shlex.join(part for o in given for part in (o, words[words.index(o) + 1]))
 
 
 def _rows(suite: View) -> int:

@@ -91,12 +91,14 @@ def comparison_script(row: Row) -> str:
     They are its mean and that of each prompt over its seeds, in base64 float32; the variance of the
     mean over prompts alone, and what its seeds add to it; and whether a model has only one seed.
     """
-    seeds = of_seeds(row.ranked)
     by_prompt = row.ranked.mean(axis=0)
     prompts = len(by_prompt)
+    with np.errstate(invalid="ignore"):  # a row that is not finite has no variance
+        seeds = of_seeds(row.ranked)
+        alone = float(by_prompt.var(ddof=1) / prompts) if prompts > 1 else 0.0
     content = {
         "mean": float(row.ranked.mean()),
-        "alone": float(by_prompt.var(ddof=1) / prompts) if prompts > 1 else 0.0,
+        "alone": alone,
         "seeds": seeds.variance,
         "squares": seeds.squares,
         "wide": seeds.wide,

@@ -66,8 +66,10 @@ class LiveSite:
             make_site(out, self.folder, self._refused, records=self.records, live=True)
             files = {p.relative_to(out).as_posix(): p for p in out.rglob("*") if p.is_file()}
         except UsageError as error:
-            # No record yet, or none that is sound: the page says so, and waits.
+            # No record yet, none that is sound, or a half-edited file: the last site stays.
             self._refused(str(error))
+            if self.files and any(self.records.glob("*/*.json")):
+                return False
             files = {}
         old = self._base / str(self.version)
         with self._changed:

@@ -21,18 +21,25 @@ def panel_sentence(board: Board, track: str, about: Descriptions) -> str:
 
     Empty without any. It says nothing of the order of scores that no test supports.
     """
-    rows = [row for row in best_by_model(trained(board, track)) if row.score is not None]
+    every = best_by_model(trained(board, track))
+    rows = [row for row in every if row.score is not None]
+    diverged = len(every) - len(rows)
+    of_diverged = f"{diverged} of {len(every)} diverged" if diverged else ""
     if not rows:
-        return ""
+        return f"{of_diverged}." if of_diverged else ""
     if all(_is_not_better_than_chance(row) for row in rows):
-        return _none_learns(rows, about)
+        return " ".join(
+            filter(None, [_none_learns(rows, about), of_diverged and f"{of_diverged}."])
+        )
     first = next(row for row in rows if not _is_not_better_than_chance(row))
-    parts = [_lead(rows, trained(board, track), about)]
+    parts = [_lead(every, trained(board, track), about)]
     if distance := _distance(first, board, about):
         parts.append(f"{_title(first, about)} {distance}")
     if at_chance := sum(map(_is_not_better_than_chance, rows)):
         verb = "is" if at_chance == 1 else "are"
-        parts.append(f"{at_chance} of {len(rows)} {verb} not significantly better than chance")
+        parts.append(f"{at_chance} of {len(every)} {verb} not significantly better than chance")
+    if of_diverged:
+        parts.append(of_diverged)
     return f"{'; '.join(parts)}."
 
 

@@ -151,7 +151,7 @@ def _type(name: str) -> str:
 def _waiting(site: LiveSite) -> bytes:
     """The first page while there is no sound record; it loads itself again."""
     lines = "".join(f"<li>{html.escape(line)}</li>" for line in site.problems)
-    state = "The pages are being built." if site.version == 0 else "There is no sound record yet."
+    state = "The pages are being built." if site.version == 0 else "There are no pages yet."
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>iclbench</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -29,16 +29,17 @@ OPEN_BUDGET = "open budget"
 def by_evaluation(boards: Iterable[Board]) -> dict[str, list[Board]]:
     """The boards of each evaluation set, by a key: one board per dtype.
 
-    Sets whose rows have a track come first, and among those the one with the most rows.
+    Sets of the task's newest version come first, of these those whose rows have a track, and among
+    those the one with the most rows.
     """
     groups = grouped(boards, lambda board: _evaluation_key(board.rows[0].record))
     return dict(sorted(groups.items(), key=_standing))
 
 
-def _standing(group: tuple[str, list[Board]]) -> tuple[bool, int]:
+def _standing(group: tuple[str, list[Board]]) -> tuple[int, bool, int]:
     boards = group[1]
     has_tracks = any(board.has_tracks for board in boards)
-    return not has_tracks, -sum(len(board.rows) for board in boards)
+    return -boards[0].task_version, not has_tracks, -sum(len(board.rows) for board in boards)
 
 
 def _evaluation_key(record: Record) -> str:

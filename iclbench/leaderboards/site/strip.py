@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from .. import formats
@@ -14,6 +14,8 @@ from .svg import ToPixels, to_pixels
 from .ticks import spaced, ticks
 
 WIDTH, SIDE, MIDDLE, AXIS = 560, 12, 12, 26
+#: The most rings of a strip: more lie on one another, and each is a link that makes pages long.
+MOST_RINGS = 60
 #: A strip in a table has no text.
 SMALL = 240
 
@@ -63,11 +65,20 @@ def strip(row: Row, board: Board, *, small: bool = False) -> str:
         *([] if small else _ticks(axis, x, board)),
         *(f'<path class="mark {mark.kind}" d="M{at(mark.value):.1f} 2V{2 * MIDDLE - 2}"/>'
           for mark in marks),
-        *(part for one in rows if one is not row for part in _ring(one, at, is_link=not small)),
+        *(part for one in _around(row, rows) for part in _ring(one, at, is_link=not small)),
         *_whisker(row, at),
         f'<circle class="point" cx="{at(row.score):.1f}" cy="{MIDDLE}" r="5"/></svg>',
     ]  # fmt: skip
     return "".join(parts)
+
+
+def _around(row: Row, rows: Sequence[Row]) -> list[Row]:
+    """The other rows; of many, evenly spaced ones in their order, with the first and the last."""
+    others = [one for one in rows if one is not row]
+    if len(others) <= MOST_RINGS:
+        return others
+    last = len(others) - 1
+    return [others[round(i * last / (MOST_RINGS - 1))] for i in range(MOST_RINGS)]
 
 
 def _ticks(axis: dotplot.Axis, x: ToPixels, board: Board) -> Iterator[str]:

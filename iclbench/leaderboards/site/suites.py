@@ -188,7 +188,9 @@ def _accuracies(
         if entry.origin != "trained" and board.name in entry.records
     )
     reference = next((one for one in of_reference if one.spec.model == name), None)
-    if reference is None or record.ranking.metric == ACCURACY or ACCURACY not in record.metrics:
+    if reference is None or record.ranking.metric == ACCURACY:
+        return []
+    if ACCURACY not in record.metrics or ACCURACY not in reference.metrics:
         return []
     return [(ACCURACY, record.metrics[ACCURACY].mean, reference.metrics[ACCURACY].mean)]
 

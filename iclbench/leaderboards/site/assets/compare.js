@@ -65,7 +65,12 @@
     histogram(differences, digits ? "digits gained by the first" : `first − second, ${metric}`);
   };
 
-  const histogram = (values, title) => {
+  const histogram = (differences, title) => {
+    const box = document.getElementById("histogram"), values = differences.filter(Number.isFinite);
+    if (values.length === 0) {
+      box.innerHTML = "<p>The difference is finite on no prompt.</p>";
+      return;
+    }
     const sorted = Float64Array.from(values).sort();
     let [low, high] = [quantile(sorted, 0.005), quantile(sorted, 0.995)];
     if (high - low < 1e-9) { low -= 0.5; high += 0.5; }
@@ -81,7 +86,6 @@
     const labels = [low, low < 0 && high > 0 ? 0 : (low + high) / 2, high].map((v, i) => `<text x="${i === 2 ? 458 : x(v)}" y="270" text-anchor="${i === 2 ? "end" : "middle"}">${withMinus(String(Number(v.toPrecision(2))))}</text>`);
     const zero = low < 0 && high > 0 ? `<line class="zero" x1="${x(0)}" x2="${x(0)}" y1="14" y2="250"/>` : "";
     const tails = [below && `<text x="48" y="12">← ${below} below</text>`, above && `<text x="440" y="12" text-anchor="end">${above} above →</text>`].filter(Boolean);
-    const box = document.getElementById("histogram");
     box.innerHTML = `<svg viewBox="0 0 460 300" role="img" aria-label="Histogram of the difference on each prompt; ${below} prompts lie below it and ${above} above">${bars.join("")}${zero}<path class="axis" d="M48 250H440"/>${labels.join("")}${tails.join("")}<text x="40" y="24" text-anchor="end">${top}</text><text x="40" y="254" text-anchor="end">0</text><text x="244" y="292" text-anchor="middle"></text></svg>`;
     box.querySelector("text:last-of-type").textContent = title;
   };
@@ -102,6 +106,7 @@
     [form.a.value, form.b.value] = [form.b.value, form.a.value];
     show();
   });
-  window.addEventListener("hashchange", start);
+  // A link within the page chooses no rows.
+  window.addEventListener("hashchange", () => { if (!location.hash || location.hash.includes("=")) start(); });
   start();
 })();

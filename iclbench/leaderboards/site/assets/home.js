@@ -18,7 +18,9 @@
     out.value = table ? `${rows} model${rows === 1 ? "" : "s"}` : `No ${choice.origin} rows in ${choice.dtype}${choice.track ? `, ${choice.track}` : ""}`;
     // Choices that have no rows can't be made.
     for (const name of names) {
-      for (const option of form[name].options) option.disabled = !tables.some((t) => fits(t, { ...choice, [name]: option.value }));
+      // Another origin takes a dtype and a track of its own.
+      const rest = name === "origin" ? {} : choice;
+      for (const option of form[name].options) option.disabled = !tables.some((t) => names.every((n) => n === name ? (t.dataset[n] ?? "") === option.value : !(n in rest) || (t.dataset[n] ?? "") === rest[n]));
     }
   };
   const save = () => {
@@ -28,6 +30,8 @@
     history.replaceState(null, "", query ? `#${query}` : "#all");
   };
   const read = () => {
+    // A link within the page has no settings; #all are those of the first table.
+    if (shown.innerHTML && location.hash && location.hash !== "#all" && !location.hash.includes("=")) return;
     const query = new URLSearchParams(location.hash.slice(1)), first = tables[0].dataset;
     for (const name of names) {
       const value = query.get(name) ?? first[name] ?? "";

@@ -6,7 +6,7 @@
   const number = (cell) => {
     if (cell.dataset.v !== undefined) return cell.dataset.v === "" ? NaN : Number(cell.dataset.v);
     const text = cell.textContent.trim().replaceAll("−", "-").replaceAll(",", "");
-    const [, digits, unit] = text.match(/^(-?\d+(?:\.\d+)?(?:e-?\d+)?)([kM]?)/) ?? [null, NaN, ""];
+    const [, digits, unit] = text.match(/^(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)([kM]?)/) ?? [null, NaN, ""];
     return Number(digits) * { "": 1, k: 1e3, M: 1e6 }[unit];
   };
   const bodyRows = (table) => [...table.tBodies[0].rows].filter((row) => !row.classList.contains("scale"));

@@ -175,6 +175,8 @@
 
   const tables = sections.map((section, i) => new Table(section, i === 0 ? "" : `${section.dataset.key}.`));
   window.addEventListener("hashchange", () => {
+    // A link within the page has no settings.
+    if (location.hash && !location.hash.includes("=")) return;
     [...settings.keys()].forEach((key) => settings.delete(key));
     new URLSearchParams(location.hash.slice(1)).forEach((value, key) => settings.set(key, value));
     tables.forEach((table) => { table.read(); table.filter(); });
