@@ -130,7 +130,8 @@ def parse_arguments(texts: Iterable[str], option: str) -> dict[str, Any]:
             if not equals or not key.strip():
                 raise UsageError(f"{option}: {part!r} is not of the form key=value")
             name, read = key.strip(), _json_or_text(value.strip())
-            if name in given and given[name] != read:
+            # As text: NaN is not equal to itself, and True is to 1.
+            if name in given and repr(given[name]) != repr(read):
                 raise UsageError(f"{option}: {name} is given twice, as {given[name]} and {read}")
             given[name] = merged[name] = read
     return merged

@@ -89,10 +89,7 @@ class Table:
             return replace(self, columns=tuple(known.values()), selected=True)
         if not asked:
             raise UsageError("--columns names no column; `all` shows every column")
-        for name in asked:
-            if name not in known:
-                raise self._unknown(name)
-        chosen = tuple(replace(known[name], importance=0) for name in asked)
+        chosen = tuple(replace(known[self._name(name)], importance=0) for name in asked)
         return replace(self, columns=chosen, selected=True)
 
     def arranged(self, output: Output) -> Table:
@@ -106,11 +103,9 @@ class Table:
         """
         if name is None:
             return self
-        columns = {column.name for column in self.columns}
-        downward = name not in columns and name.startswith("-")
-        key = name.removeprefix("-") if downward else name
-        if key not in columns:
-            raise self._unknown(key)
+        names = {text for column in self.columns for text in (column.name, column.heading)}
+        downward = name not in names and name.startswith("-")
+        key = self._name(name.removeprefix("-") if downward else name)
         values = [(value_of(row.get(key)), index) for index, row in enumerate(self.rows)]
         filled = [pair for pair in values if not _is_empty(pair[0])]
         numeric = all(isinstance(value, int | float) for value, _ in filled)
@@ -122,9 +117,15 @@ class Table:
         order += [pair for pair in values if _is_empty(pair[0])]
         return replace(self, rows=[self.rows[index] for _, index in order])
 
-    def _unknown(self, name: str) -> UsageError:
-        headings = [text for column in self.columns for text in (column.name, column.heading)]
-        return unknown("column", name, headings)
+    def _name(self, text: str) -> str:
+        """The name of the column with this name, or with this heading if only one has it."""
+        names = [column.name for column in self.columns]
+        headed = [column.name for column in self.columns if column.heading == text]
+        if text not in names and len(headed) == 1:
+            return headed[0]
+        if text not in names:
+            raise unknown("column", text, names)
+        return text
 
 
 #: A number with its sign and exponent; in a name, such as that of a model, its digits alone.

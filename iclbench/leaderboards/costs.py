@@ -55,7 +55,9 @@ def _cost(board: str, label: str, record: Record, seen: set[str]) -> CellCost:
     assert record.training is not None
     budget, operations, seeds = record.budget, record.operations, len(record.seeds)
     on_gpu = budget is not None and budget.device_seconds is not None
-    seconds = None if budget is None else budget.device_seconds or budget.core_seconds
+    seconds = None
+    if budget is not None:
+        seconds = budget.device_seconds if on_gpu else budget.core_seconds
     per_seed = None if operations is None else operations.training
     tuning: float | None = 0.0
     tuned_on_gpu = on_gpu

@@ -35,7 +35,7 @@ from .representative import has_chosen_seeds, is_one_training, starts_from_given
 from .row import Row, bounds_of, worst
 
 #: Why a row has no rank.
-ONE_SEED, REFERENCE, HELD_OUT = "one seed", "reference", "held out"
+ONE_SEED, REFERENCE, HELD_OUT = "one seed", "reference", "fails held out"
 GIVEN, CHOSEN, PENDING, ALONE = "given weights", "chosen seeds", "not held out", "alone"
 
 
@@ -111,7 +111,9 @@ def _groups(records: Sequence[Record]) -> list[list[int]]:
 
 
 def by_training(track: str) -> tuple[bool, bool, int, str]:
-    """A key that sorts tracks: those of a GPU first, and the longest first of each kind."""
+    """A key that sorts tracks: those of a GPU, then those without a budget in their name, such as
+    `paper`, then those of a CPU, the longest first of each, and last rows without a track.
+    """
     try:
         budget = Budget.parse(track)
     except ValueError:

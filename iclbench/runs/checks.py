@@ -52,12 +52,14 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
         _check_asked(architecture, task, config)
         return
     signature = task.signature
-    module = architecture.build(signature, config).eval()
     dtype = torch.get_default_dtype()
-    batch = training_batch(task, 6, torch_generator("cpu", "conformance"), dtype)
-    problem = _unseeded(architecture, task, config) or find_problem(module, task)
-    after = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
+    try:
+        module = architecture.build(signature, config).eval()
+        batch = training_batch(task, 6, torch_generator("cpu", "conformance"), dtype)
+        problem = _unseeded(architecture, task, config) or find_problem(module, task)
+        after = torch.get_default_dtype()
+    finally:
+        torch.set_default_dtype(dtype)
     expect(after == dtype, f"it changes torch's default dtype to {after}")
     expect(problem is None, str(problem))
     if architecture.float64:

@@ -41,11 +41,17 @@ def require_small_arguments(config: Config, owner: str, most: int = LARGEST_ARGU
 
 def _integers(content: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     for name, value in content.items():
-        if isinstance(value, Mapping):
-            yield from _integers(value)
-        for item in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(item, int):
-                yield name, item
+        yield from _integers_of(name, value)
+
+
+def _integers_of(name: str, value: object) -> Iterator[tuple[str, int]]:
+    if isinstance(value, int):
+        yield name, value
+    elif isinstance(value, Mapping):
+        yield from _integers(value)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _integers_of(name, item)
 
 
 def require_room(prompts: int, signature: Signature, what: str) -> None:

@@ -49,8 +49,10 @@ def test_an_argument_has_one_value():
     for texts in (["a=1,a=2"], ["a=1", "b=2", "a=2"]):
         with pytest.raises(UsageError, match="--x: a is given twice, as 1 and 2"):
             parse_arguments(texts, "--x")
-    # NaN differs from itself.
-    assert list(parse_arguments(["a=NaN"], "--x")) == ["a"]
+    # NaN differs from itself, and true equals 1.
+    assert list(parse_arguments(["a=NaN", "a=NaN"], "--x")) == ["a"]
+    with pytest.raises(UsageError, match="twice, as True and 1"):
+        parse_arguments(["a=true,a=1"], "--x")
 
 
 def test_file_must_contain_a_table(tmp_path):

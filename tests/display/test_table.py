@@ -71,6 +71,18 @@ def test_columns_are_selected_in_the_order_given():
         TABLE.select("nmae")
 
 
+def test_a_heading_stands_for_its_column_unless_several_have_it():
+    table = Table((Column("score", label="mean digits"), Column("low", label="bound"),
+                   Column("high", label="bound")), [{"score": 2}, {"score": 1}])  # fmt: skip
+    for name in ("mean digits", "score"):
+        assert table.sort(name).rows == [{"score": 1}, {"score": 2}]
+    assert table.sort("-mean digits").rows == [{"score": 2}, {"score": 1}]
+    assert [column.name for column in table.select("mean digits,low").columns] == ["score", "low"]
+    with pytest.raises(UsageError, match="unknown column 'bound'") as refused:
+        table.select("bound")
+    assert "did you mean 'bound'" not in str(refused.value)
+
+
 def test_the_least_important_columns_go_first():
     assert [column.name for column in fitting(TABLE, 200)[0]][-1] == "least"
     left_out = [fitting(TABLE, width)[1] for width in (200, 80, 60)]

@@ -34,7 +34,7 @@ def test_a_row_that_is_significantly_worse_on_held_out_prompts_has_no_rank(path)
     held_out = evaluate_held_out(path, read_record(path), "00" * 32)
     far = held_out.difference.model_copy(update={"p": 1e-6})
     score = read_record(path).main.metrics["squared_error"].digits.mean
-    for change, rank in ((-1.0, "held out"), (1.0, "alone")):
+    for change, rank in ((-1.0, "fails held out"), (1.0, "alone")):
         digits = held_out.statistics.digits.model_copy(update={"mean": score + change})
         statistics = held_out.statistics.model_copy(update={"digits": digits})
         changes = {"difference": far, "statistics": statistics}
@@ -43,7 +43,7 @@ def test_a_row_that_is_significantly_worse_on_held_out_prompts_has_no_rank(path)
         assert " differs" in as_markdown(board_table(board))
         (row,) = [row for row in board.rows if row.is_trained]
         assert formats.rank(row) == rank
-        assert row.fails_held_out is (rank == "held out")
+        assert row.fails_held_out is (rank == "fails held out")
 
 
 @pytest.mark.parametrize(("better", "fails"), [(0.2, True), (0.8, False)])
@@ -72,18 +72,22 @@ def test_a_held_out_score_that_is_not_finite_differs(path):
     write_held_out(path, resealed(held_out.model_copy(update=changes)))
     board = next(b for b in leaderboard(path.parents[1]) if any(row.held_out for row in b.rows))
     (row,) = [row for row in board.rows if row.is_trained]
-    assert (row.held_out_differs, row.unranked) == (True, "held out")
+    assert (row.held_out_differs, row.unranked) == (True, "fails held out")
 
 
 @pytest.mark.parametrize(
-    "difference",
-    [{"p": 2.0}, {"p": -0.1}, {"mean": 0.5, "low": -0.1, "high": 0.1}],
+    ("difference", "message"),
+    [
+        ({"p": 2.0}, r"\bp\b.*less than or equal to 1"),
+        ({"p": -0.1}, r"\bp\b.*greater than or equal to 0"),
+        ({"mean": 0.5, "low": -0.1, "high": 0.1}, "not in its interval"),
+    ],
 )
-def test_numbers_that_no_test_gives_are_refused(path, difference):
+def test_numbers_that_no_test_gives_are_refused(path, difference, message):
     held_out = evaluate_held_out(path, read_record(path), "00" * 32)
     part = held_out.difference.model_copy(update=difference)
     write_held_out(path, resealed(held_out.model_copy(update={"difference": part})))
-    with pytest.raises(RecordError):
+    with pytest.raises(RecordError, match=message):
         read_held_out(path, read_record(path))
 
 

@@ -163,6 +163,14 @@ class ChangesDtype(SequenceArchitecture):
         return Mixer()
 
 
+class ChangesDtypeInBuild(SequenceArchitecture):
+    name = "changes-dtype-in-build"
+
+    def mixer(self, width, length, causal, config):
+        torch.set_default_dtype(torch.float64)
+        return nn.Identity()
+
+
 class WideBuffer(SequenceArchitecture):
     name = "wide-buffer"
 
@@ -182,6 +190,7 @@ class WideBuffer(SequenceArchitecture):
         (HasDeadParameters, "without a gradient: blocks.0.mixer.unused"),
         (WrongShape, "predicts"),
         (ChangesDtype, "changes torch's default dtype to torch.float64"),
+        (ChangesDtypeInBuild, "changes torch's default dtype to torch.float64"),
         (with_parameter(drawn_by_numpy), "with one seed, its blocks.0.mixer.bias differs"),
         (with_parameter(torch.empty), "with one seed, its blocks.0.mixer.bias differs"),
         (with_parameter(lambda n: torch.zeros(n, dtype=torch.complex64)), "bias is complex"),

@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 from iclbench import RunSpec, UsageError
+from iclbench.api.config import Config
 from iclbench.runs.plan import resolve
-from iclbench.runs.sizes import bounded_model, numbers_per_prompt
+from iclbench.runs.sizes import bounded_model, numbers_per_prompt, require_small_arguments
 
 LEAST_SQUARES = {"model": "zero", "task": "least-squares"}
 
@@ -32,10 +33,22 @@ LEAST_SQUARES = {"model": "zero", "task": "least-squares"}
     ],
 )
 def test_a_request_that_needs_too_much_is_refused_at_once(request_, reason):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(UsageError, match=reason):
         resolve(RunSpec(**{**LEAST_SQUARES, **request_}))
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
+
+
+class Layers(Config):
+    sizes: list[dict[str, int]] = []
+    groups: list[list[int]] = []
+
+
+def test_integers_are_found_in_nested_arguments():
+    require_small_arguments(Layers(sizes=[{"n": 9}], groups=[[9]]), "model m")
+    for large in (Layers(sizes=[{"n": 10**9}]), Layers(groups=[[1], [10**9]])):
+        with pytest.raises(UsageError, match="=1,000,000,000 is too large"):
+            require_small_arguments(large, "model m")
 
 
 def test_seeds_may_be_large():

@@ -86,8 +86,12 @@ def test_a_damaged_cache_is_refused(tmp_path):
         file.truncate(100)
     with pytest.raises(RecordError, match="cut"):
         open_fresh_corpus(tmp_path / "a.jsonl")
+
+
+def test_a_damaged_tokenizer_in_the_cache_is_refused(tmp_path):
+    corpus = open_fresh_corpus(write(tmp_path / "a.jsonl", STORIES[:31]))
     (Path(corpus.train.filename).parent / "tokenizer.json").write_text("{}")
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"tokenizers"):
         open_fresh_corpus(tmp_path / "a.jsonl")
 
 

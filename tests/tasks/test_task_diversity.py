@@ -131,9 +131,11 @@ def test_training_targets_have_the_noise_of_the_prompt():
         batch = task.training_batches(1, 400, [torch.Generator().manual_seed(0)], torch.float64)
         return batch.prompt.y[0, 0], batch.target[0, 0]
 
-    y, target = drawn(True)
-    torch.testing.assert_close(target[:, :-1], y)
+    y, noisy = drawn(True)
+    torch.testing.assert_close(noisy[:, :-1], y)
     y, clean = drawn(False)
+    # The query's noise is in no prompt.
+    assert (noisy[:, -1] - clean[:, -1]).std() == pytest.approx(2.0, rel=0.15)
     assert (y - clean[:, :-1]).std() == pytest.approx(2.0, rel=0.1)
 
 
