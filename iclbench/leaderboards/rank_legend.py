@@ -14,7 +14,7 @@ _UNRANKED = {
     GIVEN: "the training started from them, so it is not ranked",
     CHOSEN: "the seeds are not 0, 1, 2, … and may be the best of many, so it is not ranked",
     HELD_OUT: "significantly worse on held-out prompts, so not ranked",
-    PENDING: "not yet evaluated on held-out prompts, as others of the board are, so not ranked",
+    PENDING: "not yet evaluated on held-out prompts, as other published rows are, so not ranked",
 }
 
 

@@ -15,6 +15,9 @@ from iclbench import RunError, UsageError
 from iclbench.exchange.hub import Hub as HubClient
 from iclbench.exchange.hub import _contains, repository
 from iclbench.exchange.packing import pack
+from iclbench.runs.heldout import held_out_path, read_held_out, write_held_out
+from iclbench.runs.heldout_evaluation import evaluate_held_out
+from iclbench.runs.store import read_record
 
 # The hub's client uses a parameter that its HTTP library is about to rename.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -70,6 +73,23 @@ def test_a_folder_becomes_a_results_data_set_in_one_commit(cli, hub, results, tm
     outcome = cli("pull", "datasets/ann/board", "--out", tmp_path / "back")
     assert outcome.code == 0, outcome.err
     assert cli("verify", tmp_path / "back").code == 0
+
+
+def test_held_out_evaluations_go_there_and_back(cli, hub, results, trained, tmp_path):
+    write_held_out(trained, evaluate_held_out(trained, read_record(trained), "00" * 32))
+    assert cli("push", results, "--to", "ann/board", "--yes").code == 0
+    out = tmp_path / "pulled"
+    assert cli("pull", "datasets/ann/board", "--out", out).code == 0
+    there = out / trained.parent.name / trained.name
+    assert read_held_out(there, read_record(there)) is not None
+    # One that is of another record is refused.
+    name = held_out_path(trained).relative_to(results).as_posix()
+    files = hub.repositories["dataset", "ann/board"].files
+    files[name] = files[name].replace(b'"prompts": ', b'"prompts": 1')
+    refused = cli("pull", "datasets/ann/board", "--out", tmp_path / "other")
+    assert refused.code != 0
+    assert "was edited" in refused.err
+    assert not (tmp_path / "other").exists()
 
 
 def test_an_exported_task_goes_there_and_back(cli, hub, tmp_path, monkeypatch):

@@ -27,6 +27,21 @@ def test_rows_without_seeds_have_the_paired_t_test():
     assert p == pytest.approx(2 * stats.t.sf(2.5, 9))
 
 
+def test_pairs_that_prompts_alone_leave_open_are_not_computed():
+    rng = philox(1, "pairs")
+    size = np.abs(rng.normal(size=(6, 6)) * 2)
+    size = np.tril(size, -1) + np.tril(size, -1).T
+    seeds = seeds_of(rng.uniform(0, 1, 6), 2)
+    exact = p_values(size, np.ones((6, 6)), 50, seeds)
+    least = 2 * stats.t.sf(size, 49)
+    assert (exact >= least - 1e-12).all()
+    skipping = p_values(size, np.ones((6, 6)), 50, seeds, 0.05)
+    is_small = least < 0.05
+    assert is_small.any()
+    assert (skipping[~is_small] == 1).all()
+    assert (skipping[is_small] == exact[is_small]).all()
+
+
 @pytest.mark.parametrize(("size", "freedom"), [(3.0, 1), (30.0, 2), (8.0, 4), (5.0, 9)])
 def test_one_row_s_seeds_alone_have_student_s_t(size, freedom):
     """Without prompts that differ, and beside a row whose seeds agree, the test is a t-test."""

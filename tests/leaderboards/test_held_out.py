@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from iclbench.display.formats import as_markdown
 from iclbench.leaderboards import formats, held_out
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.page_parts import HELD_OUT, held_out_legend
+from iclbench.leaderboards.reading import Together, boards_of
 from iclbench.leaderboards.site import run_parts
-from iclbench.runs.heldout import read_held_out, write_held_out
+from iclbench.runs.heldout import held_out_path, read_held_out, write_held_out
 from iclbench.runs.heldout_evaluation import evaluate_held_out
 from iclbench.runs.store import read_record
 
@@ -103,3 +105,30 @@ def test_the_legend_says_where_evaluation_data_is_public(path):
     row = next(row for row in boards[0].rows if row.held_out)
     board = replace(boards[0], rows=(replace(row, record=of_data),))
     assert "The evaluation data of least-squares are public." in held_out_legend([board])[1]
+
+
+def test_your_own_copy_of_a_published_row_has_its_held_out_evaluation(path, tmp_path):
+    write_held_out(path, evaluate_held_out(path, read_record(path), "00" * 32))
+    mine, name = tmp_path / "mine", path.relative_to(tmp_path)
+    shutil.copytree(tmp_path, mine)
+    held_out_path(mine / name).unlink()
+    stores = (RecordStore(mine), RecordStore(tmp_path))
+    record = read_record(mine / name)
+    assert Together(stores).path_of(record) == path
+    # Other weights of the same run were not evaluated.
+    other = record.model_copy(update={"weights_file": None})
+    assert Together(stores).path_of(other) == mine / name
+
+
+def test_rows_that_were_never_submitted_wait_for_no_evaluation(path, tmp_path):
+    write_held_out(path, evaluate_held_out(path, read_record(path), "00" * 32))
+    own = {**TINY, "out": tmp_path / "mine"}
+    rows = [run(model=model, **own) for model in ("lsa-tokens", "transformer")]
+    stores = (RecordStore(tmp_path / "mine"), RecordStore(tmp_path))
+    (board,) = boards_of([read_record(path), *rows], Together(stores), pytest.fail)
+    assert not any(row.unranked for row in board.rows if row.is_trained)
+    # Beside it in its folder, they would.
+    for model in ("lsa-tokens", "transformer"):
+        run(model=model, **TINY, out=tmp_path)
+    (board,) = leaderboard(tmp_path)
+    assert [r.unranked for r in board.rows if r.unranked == "not held out"] == ["not held out"] * 2

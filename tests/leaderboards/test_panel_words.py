@@ -25,12 +25,14 @@ def said(board, about):
     trained = next(row for row in board.rows if row.is_trained)
     others = tuple(row for row in board.rows if not row.is_trained)
 
-    def say(ranks, chance=(), floor=board.floor, **changes):
+    def say(ranks, chance=(), floor=board.floor, scores=(), **changes):
         rows = []
         for i, rank in enumerate(ranks):
             spec = trained.record.spec.model_copy(update={"model": NAMES[i]})
             record = trained.record.model_copy(update={"spec": spec})
             facts = {"rank": rank, "unranked": "" if rank else "one seed", "score": 2.5 - 0.1 * i}
+            if scores:
+                facts["score"] = scores[i]
             facts["chance"] = chance[i] if i < len(chance) else ""
             rows.append(replace(trained, record=record, **{**facts, **changes}))
         return panel_sentence(Board((*rows, *others), floor), "", about)
@@ -44,6 +46,15 @@ def test_one_that_is_better_than_all_others_leads(said):
     assert text.endswith(" digits short of the attainable.")
     # A row without a rank was not compared.
     assert "all other ranked models" in said([Rank(1, 1), Rank(2, 2), None])
+
+
+def test_a_model_that_diverged_is_not_forgotten(said):
+    alone = said([Rank(1, 1)])
+    assert alone.startswith("Only LSA was trained")
+    text = said([Rank(1, 1), None], scores=(2.5, None))
+    assert not text.startswith("Only")
+    assert text.endswith("; 1 of 2 diverged.")
+    assert said([None, None], scores=(None, None)) == "2 of 2 diverged."
 
 
 def test_ties_are_named_or_counted(said):

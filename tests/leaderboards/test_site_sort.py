@@ -23,6 +23,37 @@ def values(browser, column: int) -> list[str]:
     return [row.find_elements("css selector", "th, td")[column].text for row in rows]
 
 
+def test_numbers_with_a_positive_exponent_are_sorted_as_numbers(page):
+    with opened(1400, False) as browser:
+        visit(browser, page)
+        order = browser.execute_script("""
+            const box = document.createElement("div");
+            box.innerHTML = `<table class="results"><thead><tr><th>n</th></tr></thead><tbody>
+              ${["3.5", "1.2e+04", "1e-3", "1e+05"].map((t) => `<tr><td>${t}</td></tr>`).join("")}
+              </tbody></table>`;
+            document.body.append(box);
+            window.makeSortable(box);
+            box.querySelector("button").click();
+            return [...box.querySelectorAll("td")].map((cell) => cell.textContent);
+        """)
+        assert order == ["1e+05", "1.2e+04", "3.5", "1e-3"]
+
+
+def test_a_link_within_the_page_keeps_the_chosen_table(page):
+    with opened(1400, False) as browser:
+        visit(browser, page, "#origin=solver")
+        origin = "return document.getElementById('switches').origin.value"
+        assert browser.execute_script(origin) == "solver"
+        browser.execute_script("location.hash = 'main'")
+        until(browser, lambda: browser.execute_script("return location.hash") == "#main")
+        assert browser.execute_script(origin) == "solver"
+        # Another origin has a dtype and a track of its own.
+        options = (
+            "return [...document.getElementById('switches').origin.options].map((o) => o.disabled)"
+        )
+        assert not any(browser.execute_script(options))
+
+
 def test_columns_of_the_home_page_are_sorted(page):
     with opened(1400, False) as browser:
         visit(browser, page, "#origin=solver")

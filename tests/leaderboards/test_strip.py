@@ -11,7 +11,7 @@ from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.ranking import Rank
 from iclbench.leaderboards.site.run import described, rank_in_words
 from iclbench.leaderboards.site.run_parts import held_out_in_short
-from iclbench.leaderboards.site.strip import peers, rank_of_how_many, strip
+from iclbench.leaderboards.site.strip import MOST_RINGS, peers, rank_of_how_many, strip
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,16 @@ def test_a_strip_has_the_row_its_interval_and_its_peers_as_links(board, trained)
     assert "<text" not in small
     assert small.count('class="ring"') == 1
     assert strip(replace(first, score=None), board) == ""
+
+
+def test_of_many_rows_some_are_drawn(board, trained):
+    first, other = trained
+    scores = [other.score + 1e-6 * i for i in range(500)]
+    many = replace(board, rows=(first, *(replace(other, score=score) for score in scores)))
+    drawn = strip(first, many)
+    assert drawn.count('class="ring"') == MOST_RINGS
+    assert 'aria-label="' in drawn
+    assert "among 501 rows" in drawn
 
 
 def test_solvers_are_beside_solvers(board):

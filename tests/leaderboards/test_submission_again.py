@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from forging import reseal
 
@@ -42,6 +44,27 @@ def test_a_record_with_additions_is_known_again(cli, path, tmp_path, lacking):
     again = cli("submit", path, "--to", boards)
     assert again.code == 0
     assert "already published" in again.err
+
+
+def test_a_row_that_was_retrained_is_known_again(cli, path, tmp_path):
+    """Its published record has the time and machine of the repetition."""
+    boards = tmp_path / "boards"
+    assert cli("submit", path, "--to", boards).code == 0
+    published = boards / "records" / path.parent.name / path.name
+    assert cli("verify", published, "--retrain", "--write").code == 0
+    proof = read_record(published).proof
+    assert (proof.kind, proof.same_bits) == ("retrained", True)
+    again = cli("submit", path, "--to", boards)
+    assert again.code == 0
+    assert "already published" in again.err
+    # It can still be evaluated on held-out prompts; a copy of it elsewhere can't be submitted.
+    assert cli("submit", "--held-out", published, "--to", boards).code == 0
+    assert published.with_suffix(".heldout.json").is_file()
+    shutil.copytree(published.parents[1], tmp_path / "copy")
+    copied = tmp_path / "copy" / path.parent.name / path.name
+    refused = cli("submit", copied, "--to", boards)
+    assert refused.code != 0
+    assert "its proof says retrained" in refused.err
 
 
 @pytest.mark.parametrize("row", [{"model": "zero"}, {"model": "lsa", "weights": "ridge-gd"}])
