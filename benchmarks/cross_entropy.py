@@ -55,7 +55,8 @@ def _peak_memory(device: torch.device) -> float:
     """Peak memory so far, in bytes."""
     if device.type == "cuda":
         return float(torch.cuda.max_memory_allocated(device))
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+    unit = 1.0 if sys.platform == "darwin" else 1024.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def main() -> None:

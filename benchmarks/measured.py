@@ -47,13 +47,18 @@ def facts() -> dict[str, str]:
     }
 
 
+def load() -> float | None:
+    """How many processes have wanted a core in the last minute; None where no system says so."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
+
+
 def measured(command: str, rows: Sequence[dict[str, Any]]) -> Content:
     """What a file of measurements holds: the rows, the command and the circumstances."""
     return {
         "command": command,
         **facts(),
         "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
+        "load": load(),
         "rows": list(rows),
     }
 
@@ -65,9 +70,11 @@ def number(value: float | None, form: str = ".1e") -> str:
 
 def text(content: Content) -> str:
     """The table below a line about its circumstances."""
+    load = content["load"]
+    busy = "" if load is None else f" at a load average of {load}"
     circumstances = (
         f"`{content['command']}`, {content['date']}, commit {content['commit']}, "
-        f"{content['processor']}, {content['cores']} cores at a load average of {content['load']}, "
+        f"{content['processor']}, {content['cores']} cores{busy}, "
         f"torch {content['torch']}:"
     )
     table = tabulate(content["rows"], headers="keys", tablefmt="github", disable_numparse=True)

@@ -8,14 +8,16 @@ import sys
 import time
 from typing import NamedTuple
 
-#: Runs a command and prints, as its last line, its CPU seconds and the most memory, in KiB. A
+#: Runs a command and prints, as its last line, its CPU seconds and the most memory, in KiB (macOS
+#: counts it in bytes). A
 #: process of its own does it, since the system counts the memory of what starts a command as if it
 #: were the command's.
 MEASURE = """
 import resource, subprocess, sys
 code = subprocess.run(sys.argv[1:]).returncode
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+unit = 1024 if sys.platform == "darwin" else 1
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / unit)
 sys.exit(code)
 """
 

@@ -64,9 +64,9 @@ def measurements(
     yield line("import torch", "-c", "import torch")
     yield line("a solver's run", "-m", "iclbench", *solver, str(folder / "solver"))
     show = ["-m", "iclbench", "leaderboard", "show"]
-    yield line("leaderboard show, 1 record", *show, str(folder / "solver"))
+    yield line("leaderboard show, 1 record in full", *show, str(folder / "solver"))
     many(folder / "many", records)
-    yield line(f"leaderboard show, {records:,} records", *show, str(folder / "many"))
+    yield line(f"leaderboard show, {records:,} records, overview", *show, str(folder / "many"))
     for value in range(verified):
         run("constant", **TASK, model_args={"value": float(value)}, out=folder / "verified")
     verify = ["-m", "iclbench", "verify", str(folder / "verified"), "--workers"]

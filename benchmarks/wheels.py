@@ -85,14 +85,22 @@ def download(folder: Path) -> None:
          "--implementation=cp", *platforms, "--dest", str(folder), *wanted],
         check=True,
     )  # fmt: skip
-    for earlier in folder.glob("iclbench-*.whl"):
-        earlier.unlink()
+    remove_earlier(folder)
     with tempfile.TemporaryDirectory() as temporary:
         subprocess.run(
             [*pip, "wheel", "--no-deps", "--wheel-dir", temporary, str(ROOT)], check=True
         )
         (wheel,) = Path(temporary).glob("*.whl")
         keep_metadata(wheel, folder / wheel.name)
+
+
+def remove_earlier(folder: Path) -> None:
+    """Delete wheels of other versions, beside which pip could install none, and iclbench's own."""
+    current = {canonicalize_name(name): metadata.version(name) for name in missing()}
+    for path in folder.glob("*.whl"):
+        name, version = path.name.split("-")[:2]
+        if current.get(canonicalize_name(name)) != version:
+            path.unlink()
 
 
 def keep_metadata(wheel: Path, path: Path) -> None:

@@ -16,7 +16,7 @@ def iclbench_suites() -> list[Entry]:
               _FOLDER / "core.toml"),
         Entry("precision", "noiseless regression and linear systems, in float32 and float64",
               _FOLDER / "precision.toml"),
-        Entry("smoke", "smoke test, not a benchmark: core at toy size, two minutes per model",
+        Entry("smoke", "smoke test, not a benchmark: core at toy size, 90 core seconds per model",
               _FOLDER / "smoke.toml"),
         Entry("papers", "the published sizes with the published recipes; needs a GPU",
               _FOLDER / "papers.toml"),
