@@ -208,8 +208,7 @@ def test_a_record_that_arrived_before_its_files_is_shown_once_they_are_there(res
         os.utime(next(folder.glob("*/*.json")))
         assert not site.refresh()
         assert len(lines) > count
-        # The pages that were built before stay.
-        assert site.files["index.html"].is_file()
+        assert site.files["index.html"].is_file()  # the pages that were built before stay
 
 
 def test_events_tell_the_version_and_nothing_is_shown_without_records(tmp_path):
