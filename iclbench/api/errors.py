@@ -109,6 +109,12 @@ def _message(error: BaseException) -> str:
     return f"not enough memory for another {int(asked[1]) / 1e9:.3g} GB" if asked else text
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory was short: on a CPU, torch has no type for that."""
+    short_of = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
+    return short_of or "DefaultCPUAllocator: " in str(error)
+
+
 def problem_with(path: object, error: BaseException) -> str:
     """What is wrong with a record or another file, in one line that names its path."""
     shown = visible(str(path), 300)

@@ -186,8 +186,12 @@ class QueueExecutor(Executor):
                         yield job
                 if left:
                     time.sleep(self.poll_seconds)
-        except (GeneratorExit, KeyboardInterrupt):
-            self.cancel(left)
+        except (GeneratorExit, KeyboardInterrupt) as stop:
+            try:
+                self.cancel(left)
+            except RunError as error:
+                # It must not take the place of what stopped this.
+                stop.add_note(f"the jobs could not be cancelled, and go on: {error}")
             raise
 
     def _vanished(

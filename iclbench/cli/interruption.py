@@ -25,5 +25,5 @@ def stops_on_signals(continuation: str) -> Iterator[None]:
             yield
     except Interrupted as error:
         what = f"interrupted: {error}" if str(error) else "interrupted"
-        report(f"{what}; {continuation}")
+        report("; ".join([what, *getattr(error, "__notes__", []), continuation]))
         raise typer.Exit(error.exit_code) from None

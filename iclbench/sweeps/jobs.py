@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..api.config import parse_config
-from ..api.errors import PLUGIN_FAILURES, CheckpointError, first_line, reason_of
+from ..api.errors import PLUGIN_FAILURES, CheckpointError, first_line, is_out_of_memory, reason_of
 from ..api.spec import RunSpec, canonical_json
 from ..console import report, show_traceback
 from ..devices import free_memory
@@ -80,14 +80,14 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
         begun = _without_record(plans, settings)
         run_plans(plans, settings)
         return [None] * len(requests)
-    except torch.OutOfMemoryError as error:
-        reason = first_line(error)
-        half = (len(requests) + 1) // 2
-        parts = [requests[:half], requests[half:]]
     except PLUGIN_FAILURES as error:
-        show_traceback(error)
-        reason = reason_of(error)
-        refuses_checkpoint = bool(begun) and isinstance(error, CheckpointError)
+        if is_out_of_memory(error):
+            half = (len(requests) + 1) // 2
+            reason, parts = first_line(error), [requests[:half], requests[half:]]
+        else:
+            show_traceback(error)
+            reason = reason_of(error)
+            refuses_checkpoint = bool(begun) and isinstance(error, CheckpointError)
     if len(requests) == 1:
         return [reason]
     if refuses_checkpoint:

@@ -208,7 +208,7 @@ def _remaining(error: Interrupted, cells: Cells, later: bool) -> str:
     missing, _ = cells.missing(known)
     more = ", plus those that need their weights" if later else ""
     remain = f"{len(missing)} of {len(known)} runs remain{more}"
-    return "; ".join(filter(None, [str(error), remain]))
+    return "; ".join(filter(None, [str(error), *getattr(error, "__notes__", []), remain]))
 
 
 def recorded(file: SweepFile, out: str | Path) -> SweepResult:

@@ -53,6 +53,20 @@ def test_closing_cancels_what_has_not_ended(queue):
     assert [job.reason for job in queue.queue()] == ["", "it was cancelled", "it was cancelled"]
 
 
+def test_a_queue_that_cannot_cancel_does_not_hide_an_interruption(queue, monkeypatch):
+    def refuse(self, ids):
+        raise RunError("the queue does not answer")
+
+    queue.held = True
+    monkeypatch.setattr(FakeQueue, "cancel", refuse)
+    changes = queue.follow(queue.submit(len, ["a"], 1))
+    next(changes)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        changes.throw(KeyboardInterrupt())
+    (note,) = stopped.value.__notes__
+    assert note == "the jobs could not be cancelled, and go on: the queue does not answer"
+
+
 def test_a_job_that_the_queue_no_longer_lists_has_failed(queue, monkeypatch):
     queue.held = True
     monkeypatch.setattr(FakeQueue, "most_absences", 2)

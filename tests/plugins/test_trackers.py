@@ -9,6 +9,7 @@ import pytest
 from support import TINY, run_python
 
 from iclbench import UsageError, run, tracking
+from iclbench.runs.store import is_record
 
 SMALL = {**TINY, "model": "transformer", "model_args": {"layers": 1, "width": 4},
          "recipe_args": {"steps": 3, "batch": 2}}  # fmt: skip
@@ -81,7 +82,9 @@ def test_mlflow_writes_a_run_into_a_folder(tmp_path):
     *_, last = (run_folder / "metrics" / "loss" / "seed-1").read_text().splitlines()
     _, value, step = last.split()
     assert (float(value), step) == (pytest.approx(said["loss"]), "3")
-    record = json.loads((run_folder / "artifacts" / "record.json").read_text())
+    # It is no record of OUT, in which the folder lies.
+    assert not is_record(run_folder / "artifacts" / "record.json")
+    record = json.loads((run_folder / "artifacts" / "record.json").read_text())["record"]
     assert record["digest"] == said["digest"]
     assert "status: 3" in (run_folder / "meta.yaml").read_text()  # finished
 

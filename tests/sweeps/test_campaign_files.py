@@ -48,6 +48,12 @@ def test_an_executor_gets_its_arguments_and_one_with_a_queue_is_refused(tmp_path
     assert all(Path(out).is_absolute() for out in outs)
 
 
+@pytest.mark.parametrize("workers", [0, -1])
+def test_fewer_than_one_worker_would_run_nothing(tmp_path, workers):
+    with pytest.raises(UsageError, match="there must be at least 1"):
+        executor_of(Settings(out=tmp_path), "local", {}, workers)
+
+
 def test_a_campaign_is_a_regular_file_that_is_not_nested_too_deeply(tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")
     with pytest.raises(UsageError, match="not a regular file"):
@@ -152,6 +158,11 @@ def test_stages_may_give_a_model_different_arguments(tmp_path):
     (tmp_path / "tiny.toml").write_text(SUITE)
     stages = [first(name=n, model_args={"lsa": {"layers": k}}) for n, k in (("a", 0), ("b", 1))]
     content, settings = campaign(tmp_path, *stages, trials=1), Settings(tmp_path / "out")
+    # The space of these campaigns searches the layers: the trials would be for nothing.
+    refused = "lsa on plain: layers can't be both given and searched"
+    assert run_campaign(content, settings) == [f"a: {refused}", f"b: {refused}"]
+    assert not (settings.out / "tuning").exists()
+    content = content.model_copy(update={"space": {"lsa": {"optimizers": ["adam"]}}})
     assert run_campaign(content, settings) == []
     done = [cell for cell in cells_of(content, settings) if cell.model == "lsa"]
     assert [(cell.state, cell.plan.config.layers) for cell in done] == [("done", 0), ("done", 1)]

@@ -55,6 +55,12 @@ def searched(tmp_path_factory):
     return out, tune(plan_of(), Settings(out), SEARCH)
 
 
+def test_what_is_given_and_searched_is_refused_before_any_trial(tmp_path):
+    with pytest.raises(UsageError, match=r"^layers can't be both given"):
+        tune(plan_of(model_args={"layers": 1}), Settings(tmp_path), SEARCH)
+    assert not (tmp_path / "tuning").exists()
+
+
 def test_a_search_trains_at_a_tenth_on_prompts_and_seeds_of_its_own(searched):
     out, document = searched
     store = RecordStore(out / "tuning")

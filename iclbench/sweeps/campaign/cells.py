@@ -22,7 +22,7 @@ from ...runs.suites import SuiteCell, find_suite
 from ...runs.tuned import TUNINGS_FOLDER, agrees, choose_tuning, read_tunings, tuned
 from ..cells import Cells, by_reason, runs_of
 from ..files import SweepFile, read_sweep_file, stages_of
-from ..tuning.planning import planned_search
+from ..tuning.planning import missing_trials, planned_search
 from ..tuning.trials import trial_budget
 from .apart import SEEDS, seed_plan, seed_settings
 from .boards import restricted, suite_cells
@@ -176,7 +176,7 @@ class _Progress:
                 document = document or self.tuning(plan)
                 if document is None:
                     search = self.campaign.search(board_cell.model)
-                    trials = planned_search(plan, self.settings, search).missing
+                    trials = missing_trials(plan, self.settings, search)
                 else:
                     plan = tuned(plan, document)
             except UsageError as error:

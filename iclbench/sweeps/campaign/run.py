@@ -44,7 +44,12 @@ NO_HOURS = "not started: it needs more hours than are left"
 def executor_of(
     settings: Settings, name: str, arguments: Mapping[str, Any], workers: int
 ) -> Executor:
-    """The executor of a campaign; raises UsageError for one with a queue, and for its device."""
+    """The executor of a campaign.
+
+    Raises UsageError for one with a queue, for fewer than one worker, and for its device.
+    """
+    if workers < 1:
+        raise UsageError(f"workers={workers}: there must be at least 1")
     program = make_executor(name, arguments, settings.out)
     if isinstance(program, QueueExecutor):
         raise UsageError(
@@ -90,7 +95,10 @@ def run_campaign(
             if not missing:
                 # Without a limit of hours, what still waits never gets what it waits for.
                 waiting = [cell for cell in cells if cell.state == "waiting" and until is None]
-                return list(failures.values()) or [f"{c.name}: {c.reason}" for c in waiting]
+                done = {cell.name for cell in cells if cell.state == "done"}
+                # Another process may have finished what failed here beside it.
+                left = [reason for name, reason in failures.items() if name not in done]
+                return left or [f"{c.name}: {c.reason}" for c in waiting]
             tried |= {cell.name for cell in missing}
             jobs = [_job(cell, settings, until, workers) for cell in missing]
             with closing(program.map(run_cell, jobs, workers)) as outcomes:

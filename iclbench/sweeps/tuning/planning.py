@@ -17,7 +17,7 @@ from ...runs.settings import Settings
 from ...runs.statistics import GRADE
 from ...runs.store import RecordStore
 from .settings import SearchSettings
-from .space import Point, points_of, search_space
+from .space import Point, points_of, require_free, search_space
 from .trials import trial_budget
 
 #: The folder of the trials' records, in the output folder.
@@ -78,6 +78,17 @@ def planned_search(plan: Plan, settings: Settings, search: SearchSettings) -> Pl
     return PlannedSearch(
         plan, space, [_planned(plan, p, search.tuning_seeds, store) for p in points]
     )
+
+
+def missing_trials(plan: Plan, settings: Settings, search: SearchSettings) -> int:
+    """How many trials an untuned plan's search lacks; raises UsageError as `tune` does."""
+    require_not_given(plan, search)
+    return planned_search(plan, settings, search).missing
+
+
+def require_not_given(plan: Plan, search: SearchSettings) -> None:
+    """Raise UsageError for an argument that the plan's request gives and the search changes."""
+    require_free(search.space, plan.request.model_args, plan.request.recipe_args)
 
 
 def _planned(plan: Plan, point: Point, seeds: int, store: RecordStore) -> PlannedTrial:

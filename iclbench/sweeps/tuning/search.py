@@ -23,7 +23,7 @@ from ...runs.tuned import write_tuning
 from ..jobs import job_of, request_of, run_job
 from ..programs import make_executor
 from .document import document_of
-from .planning import TRIALS_FOLDER, PlannedSearch, PlannedTrial, planned_search
+from .planning import TRIALS_FOLDER, PlannedSearch, PlannedTrial, planned_search, require_not_given
 from .settings import SearchSettings
 
 
@@ -38,10 +38,11 @@ def tune(
 
     `report` gets a line per finished program of trials, and `listener` what the executor tells.
 
-    Raises UsageError for a plan that trains nothing and for a device that can't be used, and
-    RunError if no trial gives a score.
+    Raises UsageError for a plan that trains nothing, for an argument that is given and searched,
+    and for a device that can't be used, and RunError if no trial gives a score.
     """
     search = search or SearchSettings()
+    require_not_given(plan, search)
     return run_search(planned_search(plan, settings, search), settings, search, report, listener)
 
 
