@@ -108,8 +108,8 @@ class Preparation:
 
         budgets = [plan.spec.budget for plan in trained if plan.spec.budget is not None]
         costs = [Budget.parse(trial_budget(budget)).times(self.trials) for budget in budgets]
-        where = f"each of {len(trained)} boards" if len(trained) > 1 else "the board"
-        cost = f"{counted(self.trials, 'trial')} on {where}"
+        where = f"for each of {len(trained)} trainings" if len(trained) > 1 else "on the board"
+        cost = f"{counted(self.trials, 'trial')} {where}"
         parts = [] if len(budgets) == len(trained) else ["at a tenth of the steps"]
         parts += [f"at most {in_words(whole)}" for whole in summed(costs)]
         return f"{cost}, {' and '.join(parts)}"

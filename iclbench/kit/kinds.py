@@ -41,7 +41,7 @@ from .trials import (
     NotCheckedError,
     all_tasks,
     models_for,
-    required_args,
+    require_defaults,
     small_config,
     tasks_for,
     tiny_run,
@@ -66,6 +66,8 @@ def _distribution(kind: str, name: str) -> str:
 def _model(kind: str, name: str) -> Checks:
     def arguments() -> str:
         check_config((model := _load(kind, name, Architecture)).Config, model.replica_args)
+        surplus = model.search_args.keys() - model.Config.model_fields.keys()
+        expect(not surplus, f"search_args names {', '.join(sorted(surplus))}, which Config lacks")
         return "described, and the same after JSON"
 
     def module() -> str:
@@ -109,9 +111,7 @@ def _construction(name: str, weights: str) -> str:
     """A construction conforms if some task takes it and its record verifies."""
     architecture = _load("model", name, Architecture)
     construction = architecture.constructions[weights]
-    required = required_args(construction.Config)
-    if required:
-        raise NotCheckedError(f"{', '.join(required)} has no default")
+    require_defaults(construction.Config)
     refusals = []
     for task in all_tasks(_distribution("model", name)):
         try:
@@ -165,9 +165,7 @@ def _task(kind: str, name: str) -> Checks:
 
 def _task_of(name: str) -> Task[Any]:
     task_class = _load("task", name, Task)
-    required = required_args(task_class.Config)
-    if required:
-        raise NotCheckedError(f"{', '.join(required)} has no default; call check_task")
+    require_defaults(task_class.Config, "; call check_task")
     task: Task[Any] = task_class(task_class.Config())
     return task
 
@@ -177,6 +175,8 @@ def _recipe(kind: str, name: str) -> Checks:
         recipe = _load(kind, name, Recipe)
         check_recipe(recipe)
         args = {**STEPS, "batch": STEPS["batch"] * recipe.accumulate}
+        if recipe.stages:  # they shrink with the steps
+            args["schedule_steps"] = recipe.schedule_steps or recipe.steps
         model, task = trainable(_distribution(kind, name))
         tiny_run(model, task.name, recipe=name, recipe_args=args)
         return f"two steps of {model.name} on {task.name}"
@@ -219,6 +219,7 @@ def _grader(kind: str, name: str) -> Checks:
 
     def scores() -> str:
         grader = _load(kind, name, Grader)
+        require_defaults(grader.Config)
         check_grader(grader(grader.Config()))
         return "the same twice, and for each completion alone"
 
@@ -258,8 +259,11 @@ def _executor(kind: str, name: str) -> Checks:
     def jobs() -> str:
         # Here, since nodes of a cluster may not share the folder of temporary files.
         with TemporaryDirectory(prefix="iclbench-check-", dir=Path.cwd()) as shared:
-            executor = _load(kind, name, Executor)(None, Path(shared, "jobs"))
-            check_executor(executor, folder=shared)
+            require_defaults((executor := _load(kind, name, Executor)).Config)
+            try:
+                check_executor(executor(None, Path(shared, "jobs")), folder=shared)
+            except UsageError as error:  # its package or its cluster is missing
+                raise NotCheckedError(f"it can't run here: {error}") from None
         return "results, failures and interruption with 2 workers"
 
     yield "arguments", arguments

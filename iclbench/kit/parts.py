@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from ..api.architecture import Architecture
 from ..api.config import Config, parse_config
-from ..api.errors import UsageError, first_line, unknown
+from ..api.errors import PLUGIN_FAILURES, UsageError, first_line, unknown
 from ..api.evaluation import EvaluationContext
 from ..api.grader import Completion, Grader
 from ..api.metric import Metric
@@ -39,6 +39,7 @@ from ..plugins import host
 from ..runs.checks import ConformanceError, expect
 from ..runs.evaluate import evaluate, floor
 from ..runs.grading import Grading
+from ..runs.shifts import asked_shifts
 from ..runs.suites import resolve_suite
 from ..training.optimizers.choice import with_whole_optimizer
 from .declarations import PROMPTS, check_spelling, scores_of_zeros
@@ -198,18 +199,36 @@ def check_suite(suite: Suite) -> None:
 
     Raises NotCheckedError where a task lacks its data.
     """
+    lacking: list[str] = []
     for board in suite.boards:
         try:
-            _check_names(board.request(board.chance))
+            for name in filter(None, (board.chance, board.reference)):
+                _check_names(board.request(name))
         except UsageError as error:
             expect(False, f"board {board.name}: {error}")
-    lacking = []
     for cell in resolve_suite(suite, [], {}):
         label = f"board {cell.board.name} with {cell.model}"
         expect(cell.unsupported is None, f"{label}: {cell.unsupported}")
-        lacking += [f"{label}: {cell.error}"] if cell.error else []
+        if cell.error is not None:
+            lacking.append(f"{label}: {cell.error}")
+            expect(not _can_be_made(cell.board.request(cell.board.chance)), lacking[-1])
+        elif cell.plan is not None:
+            try:
+                asked_shifts(cell.plan)
+            except UsageError as error:
+                expect(False, f"{label}: {error}")
     if lacking:
         raise NotCheckedError("; ".join(lacking))
+
+
+def _can_be_made(request: RunSpec) -> bool:
+    """Whether a run's task can be made here; one that lacks its data can't."""
+    try:
+        task: type[Task[Any]] = host().load("task", request.task, Task)
+        _ = task(parse_config(task.Config, request.task_args, "task")).signature
+    except PLUGIN_FAILURES:
+        return False
+    return True
 
 
 def _check_names(request: RunSpec) -> None:

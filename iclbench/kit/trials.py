@@ -20,6 +20,7 @@ from ..plugins import host
 from ..runs.checks import expect
 from ..runs.code import HARNESS
 from ..runs.plan import resolve
+from ..runs.recipe_arguments import split_by_use
 from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
@@ -39,21 +40,21 @@ STEPS = {"steps": 2, "batch": 4}
 
 
 def small_args(config: type[Config]) -> dict[str, Any]:
-    """The arguments that make a model small, as far as it has them."""
-    small = {**SMOKE.model_args, "layers": 2}
-    return {name: value for name, value in small.items() if name in config.model_fields}
+    """The arguments that make a model small, as far as it has them and takes these values."""
+    small, _ = split_by_use({**SMOKE.model_args, "layers": 2}, config, {})
+    return small
 
 
-def required_args(config: type[Config]) -> list[str]:
-    """The names of arguments without a default."""
-    return [name for name, field in config.model_fields.items() if field.is_required()]
+def require_defaults(config: type[Config], advice: str = "") -> None:
+    """Raise NotCheckedError for arguments without a default, with what else can be done."""
+    required = [name for name, field in config.model_fields.items() if field.is_required()]
+    if required:
+        raise NotCheckedError(f"{', '.join(required)} has no default{advice}")
 
 
 def small_config(architecture: type[Architecture]) -> Config:
     """A small configuration; raises NotCheckedError where an argument has no default."""
-    required = required_args(architecture.Config)
-    if required:
-        raise NotCheckedError(f"{', '.join(required)} has no default; call check_architecture")
+    require_defaults(architecture.Config, "; call check_architecture")
     args = small_args(architecture.Config)
     return parse_config(architecture.Config, args, f"model {architecture.name}")
 
@@ -71,11 +72,10 @@ def usable_task(name: str) -> Task[Any] | None:
 @functools.lru_cache(maxsize=256)
 def _usable_task(task_class: type[Task[Any]]) -> Task[Any] | None:
     try:
-        if required_args(task_class.Config):
-            return None
+        require_defaults(task_class.Config)
         task = task_class(task_class.Config())
         _ = task.signature
-    except PLUGIN_FAILURES:
+    except (NotCheckedError, *PLUGIN_FAILURES):
         return None
     return task
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ..api.errors import UsageError
 from ..api.executor import Executor, QueueExecutor
 from ..runs.checks import ConformanceError, expect
 from .executors.probes import answer, this_process, wait_for_signal
@@ -84,6 +85,8 @@ def _outcomes(executor: Executor, jobs: list[dict[str, Any]], workers: int) -> l
     thread.start()
     thread.join(3 * PATIENCE_SECONDS)
     for error in errors:
+        if isinstance(error, UsageError):
+            raise error  # it can't be used here
         raise ConformanceError(f"map() raises {error!r}") from error
     waiting = f"{len(jobs) - len(outcomes)} of {len(jobs)} jobs have no result after a long wait"
     expect(not thread.is_alive(), f"{waiting}; the process of one job dies")

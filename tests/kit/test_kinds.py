@@ -6,10 +6,15 @@ from dataclasses import replace
 
 import pytest
 import torch
+from pydantic import Field
 from torch import nn
 
-from iclbench import Architecture, Construction, UsageError
+from iclbench import Architecture, Config, Construction, Executor, RunSpec, UsageError
 from iclbench.kit.kinds import checks_of_entry
+from iclbench.kit.trials import NotCheckedError
+from iclbench.runs.checks import ConformanceError
+from iclbench.runs.plan import resolve
+from iclbench.sweeps.tuning.space import search_space
 from iclbench_least_squares.fixed import LeastSquares
 
 
@@ -67,3 +72,58 @@ def test_a_construction_that_does_not_fit_its_model_fails(provide):
     assert checks["weights whole"]().endswith("its record verifies")
     with pytest.raises(UsageError, match="w is missing"):
         checks["weights partial"]()
+
+
+class NarrowConfig(Config):
+    layers: int = Field(1, le=1, description="layers")
+
+
+class Narrow(OneMatrixModel):
+    name = "narrow"
+    constructions = {}
+    Config = NarrowConfig
+
+
+def test_a_model_keeps_its_default_where_it_refuses_a_small_value(provide):
+    provide("model", "narrow", Narrow)
+    checks = dict(checks_of_entry("model", "narrow"))
+    assert "least-squares" in checks["module"]()
+    assert checks["run"]().endswith("its record verifies")
+
+
+class Misspelled(Narrow):
+    name = "misspelled"
+    search_args = {"layer": (1,)}
+
+
+def test_arguments_that_a_search_would_not_find_are_named(provide):
+    provide("model", "misspelled", Misspelled)
+    with pytest.raises(ConformanceError, match="search_args names layer, which Config lacks"):
+        dict(checks_of_entry("model", "misspelled"))["arguments"]()
+    plan = resolve(RunSpec(model="misspelled", task="least-squares"))
+    with pytest.raises(UsageError, match="search_args of misspelled names layer"):
+        search_space(plan, {})
+
+
+class Addressed(Config):
+    address: str = Field(description="where it is")
+
+
+class Remote(Executor):
+    """An executor whose package is missing; `address` has no default where `required`."""
+
+    name = "remote"
+
+    def map(self, function, jobs, workers):
+        raise UsageError("install the package of the cluster")
+        yield
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [(Config, "it can't run here: install the package"), (Addressed, "address has no default")],
+)
+def test_an_executor_that_cant_be_used_here_is_not_checked(provide, config, reason):
+    provide("executor", "remote", type("Remote", (Remote,), {"Config": config}))
+    with pytest.raises(NotCheckedError, match=reason):
+        dict(checks_of_entry("executor", "remote"))["jobs"]()

@@ -236,6 +236,9 @@ def test_a_recipe_whose_optimizer_is_unknown_is_caught():
         ({"task": "least-squares", "chance": "zero", "recipe": "papers"}, "unknown recipe"),
         ({"task": "least-squares", "chance": "zero", "task_args": {"dims": 3}}, "unknown field"),
         ({"task": "stories", "chance": "zero"}, "with zero"),
+        ({"task": "least-squares", "chance": "zero", "reference": "rigde"}, "unknown model"),
+        ({"task": "least-squares", "chance": "zero", "metrics": ["nope"]}, "unknown metric"),
+        ({"task": "least-squares", "chance": "zero", "shift": ["nosuch"]}, "unknown shift"),
     ],
 )
 def test_a_board_that_cannot_be_run_is_caught(board, reason):

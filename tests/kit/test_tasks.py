@@ -17,6 +17,15 @@ class DrawsElsewhere(LeastSquares):
         return batch._replace(target=batch.target + torch.rand(()))
 
 
+class NoisyPrompts(LeastSquares):
+    """Draws something of a training prompt elsewhere, and nothing of its target."""
+
+    def training_batches(self, *args, **kwargs):
+        batch = super().training_batches(*args, **kwargs)
+        x = batch.prompt.x
+        return batch._replace(prompt=batch.prompt._replace(x=x + 1e-6 * torch.rand_like(x)))
+
+
 class Imprecise(LeastSquares):
     def exact_answer(self, batch):
         return super().exact_answer(batch).float()
@@ -111,6 +120,7 @@ class ReturnsNoDraws(LeastSquares):
     ("task", "reason"),
     [
         (DrawsElsewhere, "more than the generator"),
+        (NoisyPrompts, "training prompts depend on more than the generator"),
         (RoundsTargets, "must stay float64"),
         (HasNoPrefixProperty, "first prompts"),
         (MixesRows, "replicas beside it"),

@@ -154,6 +154,11 @@ def _shapes(plan: Plan) -> dict[str, tuple[Any, ...]]:
     if not values:
         values = {name: SHAPES[name] for name in SHAPES if name in fields}
     shapes = {}
+    unknown_names = [name for name in values if name not in fields]
+    if unknown_names:
+        raise UsageError(
+            f"search_args of {plan.spec.model} names {', '.join(unknown_names)}, which it lacks"
+        )
     for name, allowed in values.items():
         if name not in plan.request.model_args:
             default = values_of(plan.config)[name]
