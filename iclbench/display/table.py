@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -119,13 +120,12 @@ class Table:
 
     def _name(self, text: str) -> str:
         """The name of the column with this name, or with this heading if only one has it."""
-        names = [column.name for column in self.columns]
-        headed = [column.name for column in self.columns if column.heading == text]
-        if text not in names and len(headed) == 1:
-            return headed[0]
-        if text not in names:
-            raise unknown("column", text, names)
-        return text
+        headings = Counter(column.heading for column in self.columns)
+        known = {c.heading: c.name for c in self.columns if headings[c.heading] == 1}
+        known |= {column.name: column.name for column in self.columns}
+        if text not in known:
+            raise unknown("column", text, known)
+        return known[text]
 
 
 #: A number with its sign and exponent; in a name, such as that of a model, its digits alone.
