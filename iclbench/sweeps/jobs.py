@@ -20,7 +20,7 @@ from ..runs.reuse import standing
 from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
-from ..training.interruption import interruptible
+from ..training.interruption import ignore, interruptible
 
 #: Plans of this process's sweep by their requests: a program in this process need not make them
 #: again. Each is used once.
@@ -65,7 +65,8 @@ def run_job(job: dict[str, Any]) -> list[str | None]:
     job again continues it: records and checkpoints are in its output folder. All its cells fail if
     its checkpoint can't be continued. SIGTERM has it save a checkpoint and raise Interrupted.
     """
-    with interruptible():
+    # An executor may pass on a signal that the terminal has sent to the job as well.
+    with interruptible(second=ignore):
         return _run_together(job["requests"], settings_of(job))
 
 

@@ -26,3 +26,15 @@ def test_cells_run_with_the_settings_of_the_campaign(folder, monkeypatch):
     settings = Settings(folder / "out", "cpu", checkpoint_seconds=5.0, eval_batch=16)
     run_campaign(campaign(folder, first(models=["zero"])), settings)
     assert seen == [settings]
+
+
+def test_a_failure_of_a_cell_that_is_done_at_the_end_is_forgotten(folder, monkeypatch):
+    """Another process had its search, and then wrote its record."""
+    content, settings = campaign(folder, first()), Settings(folder / "out")
+
+    def fail_after(job):
+        run_cell(job)
+        return "another process is running this search"
+
+    monkeypatch.setattr("iclbench.sweeps.campaign.run.run_cell", fail_after)
+    assert run_campaign(content, settings) == []

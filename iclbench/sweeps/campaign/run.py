@@ -26,7 +26,7 @@ from ...runs.plan import Plan, resolve
 from ...runs.run import run_plans
 from ...runs.settings import Settings
 from ...runs.tuned import tuned
-from ...training.interruption import interruptible
+from ...training.interruption import ignore, interruptible
 from ..jobs import settings_json, settings_of
 from ..programs import make_executor
 from ..sweep import sweep
@@ -148,7 +148,7 @@ def run_cell(job: dict[str, Any]) -> str | None:
         return NO_HOURS
     settings = settings_of(job)
     try:
-        with interruptible():
+        with interruptible(second=ignore):
             match job["does"]:
                 case "sweep":
                     return _run_sweep(job, settings)
