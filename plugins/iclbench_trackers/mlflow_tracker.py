@@ -71,7 +71,9 @@ class MLflow(Tracker):
         """See `Tracker.finish`."""
         for name, value in summary.items():
             self._client.log_metric(self._id, f"result/{name}", value, step=self._step)
-        self._client.log_dict(self._id, record.model_dump(mode="json"), "record.json")
+        # Wrapped, since below OUT the record as it is would be taken for one of the run's records.
+        content = {"record": record.model_dump(mode="json")}
+        self._client.log_dict(self._id, content, "record.json")
         self._client.set_terminated(self._id, "FINISHED")
 
     def fail(self, error: BaseException) -> None:

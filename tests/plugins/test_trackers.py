@@ -9,6 +9,8 @@ import pytest
 from support import TINY, run_python
 
 from iclbench import UsageError, run, tracking
+from iclbench.sweeps.record_paths import record_paths
+from iclbench_trackers.mlflow_tracker import MLflow
 
 SMALL = {**TINY, "model": "transformer", "model_args": {"layers": 1, "width": 4},
          "recipe_args": {"steps": 3, "batch": 2}}  # fmt: skip
@@ -71,6 +73,33 @@ def tracked(name, tmp_path, **args):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+class Folder:
+    """The part of MLflow's client that the end of a run uses, which writes into a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def log_metric(self, run, name, value, step):
+        pass
+
+    def set_terminated(self, run, status):
+        pass
+
+    def log_dict(self, run, content, name):
+        self.folder.mkdir(parents=True)
+        (self.folder / name).write_text(json.dumps(content))
+
+
+def test_mlflow_s_artifact_is_not_taken_for_a_record(tmp_path):
+    record = run(model="zero", task="least-squares", eval_prompts=8, out=tmp_path)
+    tracker = MLflow(MLflow.Config(), tmp_path)
+    tracker._client = Folder(tmp_path / "mlflow" / "0" / "run" / "artifacts")
+    tracker.finish(record, {"score": 1.0})
+    (artifact,) = (tmp_path / "mlflow").rglob("*.json")
+    assert json.loads(artifact.read_text())["record"]["digest"] == record.digest
+    assert len(record_paths([tmp_path])) == 1
+
+
 @pytest.mark.slow
 def test_mlflow_writes_a_run_into_a_folder(tmp_path):
     pytest.importorskip("mlflow", reason="mlflow is not installed: pip install 'iclbench[mlflow]'")
@@ -81,8 +110,8 @@ def test_mlflow_writes_a_run_into_a_folder(tmp_path):
     *_, last = (run_folder / "metrics" / "loss" / "seed-1").read_text().splitlines()
     _, value, step = last.split()
     assert (float(value), step) == (pytest.approx(said["loss"]), "3")
-    record = json.loads((run_folder / "artifacts" / "record.json").read_text())
-    assert record["digest"] == said["digest"]
+    artifact = json.loads((run_folder / "artifacts" / "record.json").read_text())
+    assert artifact["record"]["digest"] == said["digest"]
     assert "status: 3" in (run_folder / "meta.yaml").read_text()  # finished
 
 
