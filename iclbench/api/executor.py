@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
@@ -187,7 +188,11 @@ class QueueExecutor(Executor):
                 if left:
                     time.sleep(self.poll_seconds)
         except (GeneratorExit, KeyboardInterrupt):
-            self.cancel(left)
+            try:
+                self.cancel(left)
+            except RunError as error:  # must not replace the interruption
+                what = f"the jobs could not be cancelled and go on: {error}"
+                warnings.warn(what, RuntimeWarning, stacklevel=2)
             raise
 
     def _vanished(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from fake_queue import FakeQueue
 
 from iclbench import RunError
+from iclbench.api.errors import Interrupted
 
 
 @pytest.fixture
@@ -81,3 +84,18 @@ def test_map_ends_though_the_queue_has_lost_its_files(queue, monkeypatch):
     assert {index: str(outcome) for index, outcome in outcomes.items()} == dict.fromkeys(
         range(3), "the queue's files no longer list it"
     )
+
+
+def test_a_queue_that_cannot_cancel_does_not_hide_the_interruption(queue, monkeypatch):
+    def fail(self, ids):
+        raise RunError("squeue gives no answer")
+
+    monkeypatch.setattr(FakeQueue, "cancel", fail)
+    queue.held = True
+    changes = queue.follow(queue.submit(len, ["a"], 1))
+    next(changes)
+    warned = pytest.warns(
+        RuntimeWarning, match="not be cancelled and go on: squeue gives no answer"
+    )
+    with warned, pytest.raises(Interrupted):
+        changes.throw(Interrupted(signal.SIGINT))
