@@ -99,13 +99,21 @@ def reason_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+#: How torch says, by a RuntimeError, that a CPU's memory is short.
+_CPU_MEMORY = re.compile(r"DefaultCPUAllocator: .* allocate (\d+) bytes")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the memory of this machine was short; torch has a class for that of a GPU."""
+    return isinstance(error, MemoryError) or bool(_CPU_MEMORY.search(str(error)))
+
+
 def _message(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:  # a plugin's error may fail at that too
         return ""
-    # How torch says that a CPU's memory is short.
-    asked = re.search(r"DefaultCPUAllocator: .* allocate (\d+) bytes", text)
+    asked = _CPU_MEMORY.search(text)
     return f"not enough memory for another {int(asked[1]) / 1e9:.3g} GB" if asked else text
 
 

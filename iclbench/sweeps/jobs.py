@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..api.config import parse_config
-from ..api.errors import PLUGIN_FAILURES, CheckpointError, first_line, reason_of
+from ..api.errors import PLUGIN_FAILURES, CheckpointError, first_line, is_out_of_memory, reason_of
 from ..api.spec import RunSpec, canonical_json
 from ..console import report, show_traceback
 from ..devices import free_memory
@@ -20,7 +20,7 @@ from ..runs.reuse import standing
 from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
-from ..training.interruption import interruptible
+from ..training.interruption import ignore, interruptible
 
 #: Plans of this process's sweep by their requests: a program in this process need not make them
 #: again. Each is used once.
@@ -65,7 +65,8 @@ def run_job(job: dict[str, Any]) -> list[str | None]:
     job again continues it: records and checkpoints are in its output folder. All its cells fail if
     its checkpoint can't be continued. SIGTERM has it save a checkpoint and raise Interrupted.
     """
-    with interruptible():
+    # An executor may pass on a signal that the terminal has sent to the job as well.
+    with interruptible(second=ignore):
         return _run_together(job["requests"], settings_of(job))
 
 
@@ -80,14 +81,15 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
         begun = _without_record(plans, settings)
         run_plans(plans, settings)
         return [None] * len(requests)
-    except torch.OutOfMemoryError as error:
-        reason = first_line(error)
-        half = (len(requests) + 1) // 2
-        parts = [requests[:half], requests[half:]]
     except PLUGIN_FAILURES as error:
-        show_traceback(error)
-        reason = reason_of(error)
-        refuses_checkpoint = bool(begun) and isinstance(error, CheckpointError)
+        if isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(error):
+            reason = first_line(error)
+            half = (len(requests) + 1) // 2
+            parts = [requests[:half], requests[half:]]
+        else:
+            show_traceback(error)
+            reason = reason_of(error)
+            refuses_checkpoint = bool(begun) and isinstance(error, CheckpointError)
     if len(requests) == 1:
         return [reason]
     if refuses_checkpoint:

@@ -188,7 +188,7 @@ def test_a_suite_is_tuned_and_run_by_one_command(cli, tmp_path):
         (("--task", "least-squares", "--space", "rates"), "not of the form key=value"),
         (
             ("--task", "ridge", "--recipe-args", "schedule=step", "--space", "schedules=[step]"),
-            "schedule can't be both given and searched by --space",
+            "schedule can't be both given and searched",
         ),
     ],
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from test_campaign import campaign, first, folder
 
+from iclbench import UsageError
 from iclbench.runs.settings import Settings
-from iclbench.sweeps.campaign.run import run_campaign, run_cell
+from iclbench.sweeps.campaign.cells import cells_of
+from iclbench.sweeps.campaign.run import one_per_search, run_campaign, run_cell
 
 __all__ = ["folder"]
 
@@ -26,3 +29,37 @@ def test_cells_run_with_the_settings_of_the_campaign(folder, monkeypatch):
     settings = Settings(folder / "out", "cpu", checkpoint_seconds=5.0, eval_batch=16)
     run_campaign(campaign(folder, first(models=["zero"])), settings)
     assert seen == [settings]
+
+
+def test_an_argument_both_given_and_searched_fails_before_any_trial(folder):
+    content = campaign(folder, first(model_args={"lsa": {"layers": 1}}), trials=2)
+    cell = cells_of(content, Settings(folder / "out"))[-1]
+    assert (cell.state, cell.to_run) == ("failed", False)
+    assert cell.reason == "layers can't be both given and searched"
+
+
+def test_cells_that_share_a_search_are_not_run_at_the_same_time(folder):
+    """Two processes can't run one search: the second cell takes the tuning of the first."""
+    stages = (first(), first(name="b", fields={"seeds": 3}), first(name="c", models=["elsa"]))
+    cells = cells_of(campaign(folder, *stages, trials=2), Settings(folder / "out"))
+    names = [(cell.stage, cell.model) for cell in one_per_search(cells)]
+    assert ("a", "lsa") in names
+    assert ("b", "lsa") not in names
+    assert ("c", "elsa") in names
+
+
+def test_a_failure_of_a_cell_that_is_done_at_the_end_is_forgotten(folder, monkeypatch):
+    """Another process had its search, and then wrote its record."""
+    content, settings = campaign(folder, first()), Settings(folder / "out")
+
+    def fail_after(job):
+        run_cell(job)
+        return "another process is running this search"
+
+    monkeypatch.setattr("iclbench.sweeps.campaign.run.run_cell", fail_after)
+    assert run_campaign(content, settings) == []
+
+
+def test_a_campaign_without_workers_is_refused(folder):
+    with pytest.raises(UsageError, match="workers=0: there must be at least 1"):
+        run_campaign(campaign(folder, first()), Settings(folder / "out"), workers=0)

@@ -14,8 +14,11 @@ from iclbench import RecordStore, sweep
 from iclbench.api.errors import Interrupted
 from iclbench.runs.exclusive import alone
 from iclbench.runs.settings import Settings
+from iclbench.sweeps import jobs
+from iclbench.sweeps.campaign.run import run_cell
 from iclbench.sweeps.jobs import forget_programs, job_of, run_job
 from iclbench.sweeps.sweep import plan_sweep
+from iclbench.training.interruption import SIGNALS, deferred
 from iclbench_solvers.simple import Averaging, Zero
 
 
@@ -101,3 +104,58 @@ def test_a_checkpoint_of_other_code_fails_its_group_and_trains_no_cell_alone(
     assert not list(RecordStore(tmp_path).paths())
     assert checkpoint.exists()
     assert run_job(job) == [None, None]
+
+
+def take_two_signals(*_):
+    """A terminal's Ctrl-C, and the SIGTERM of an executor that passes it on."""
+    with deferred() as received:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        assert received() == signal.SIGINT
+
+
+@pytest.fixture
+def default_handlers():
+    """Python's handlers, again afterwards: after a signal, those of the block stay."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("default_handlers")
+@pytest.mark.parametrize("work", ["job", "cell"])
+def test_a_second_signal_does_not_end_a_job_before_its_checkpoint(tmp_path, monkeypatch, work):
+    monkeypatch.setattr(jobs, "_run_together", take_two_signals)
+    monkeypatch.setattr("iclbench.sweeps.campaign.run._run_sweep", take_two_signals)
+    job = job_of([], Settings(tmp_path))
+    if work == "job":
+        run_job(job)
+    else:
+        run_cell({**job, "until": None, "does": "sweep"})
+
+
+def short_memory():
+    """The error of torch where a CPU's memory is short."""
+    return RuntimeError(
+        "[enforce fail at alloc_cpu.cpp:116] err == 0. DefaultCPUAllocator: can't allocate memory: "
+        "you tried to allocate 4000000000 bytes. Error code 12 (Cannot allocate memory)"
+    )
+
+
+@pytest.mark.parametrize("error", [short_memory(), MemoryError(), torch.OutOfMemoryError("CUDA")])
+def test_with_short_memory_a_program_is_run_in_halves(tmp_path, monkeypatch, error):
+    sizes = []
+
+    def run(plans, settings):
+        sizes.append(len(plans))
+        if len(plans) > 2:
+            raise error
+
+    monkeypatch.setattr(jobs, "run_plans", run)
+    request = {"model": "zero", "task": "least-squares"}
+    requests = [{**request, "eval_seed": seed} for seed in range(4)]
+    assert run_job(job_of(requests, Settings(tmp_path))) == [None] * 4
+    assert sizes == [4, 2, 2]

@@ -101,6 +101,14 @@ def test_a_search_continues_with_the_trials_that_are_missing(searched, tmp_path)
     assert lines[-1].endswith("done")
 
 
+def test_an_argument_both_given_and_searched_is_refused_before_any_trial(tmp_path):
+    plan = plan_of(recipe_args={"steps": 40, "learning_rate": 1e-3})
+    search = SearchSettings(trials=2, space={"learning_rate": [1e-3, 1e-2]})
+    with pytest.raises(UsageError, match="learning_rate can't be both given and searched"):
+        tune(plan, Settings(tmp_path), search)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_trial_s_budget_is_a_tenth():
     assert trial_budget("10m") == "1m"
     assert trial_budget("gpu-1h") == "gpu-6m"

@@ -26,7 +26,7 @@ from ...runs.plan import Plan, resolve
 from ...runs.run import run_plans
 from ...runs.settings import Settings
 from ...runs.tuned import tuned
-from ...training.interruption import interruptible
+from ...training.interruption import ignore, interruptible
 from ..jobs import settings_json, settings_of
 from ..programs import make_executor
 from ..sweep import sweep
@@ -44,7 +44,12 @@ NO_HOURS = "not started: it needs more hours than are left"
 def executor_of(
     settings: Settings, name: str, arguments: Mapping[str, Any], workers: int
 ) -> Executor:
-    """The executor of a campaign; raises UsageError for one with a queue, and for its device."""
+    """The executor of a campaign.
+
+    Raises UsageError for one with a queue, for its device, and for fewer than one worker.
+    """
+    if workers < 1:
+        raise UsageError(f"workers={workers}: there must be at least 1")
     program = make_executor(name, arguments, settings.out)
     if isinstance(program, QueueExecutor):
         raise UsageError(
@@ -70,7 +75,7 @@ def run_campaign(
 
     With `hours`, no cell starts that takes longer than what remains of them. `report` gets a line
     per cell that ended, and `listener` what the executor tells. Raises UsageError for an executor
-    with a queue and for a device that can't be used, and Interrupted after a signal; trials,
+    with a queue, no worker, or a device that can't be used, and Interrupted after a signal; trials,
     checkpoints and records are kept.
     """
     program = executor_of(settings, executor, executor_args or {}, workers)
@@ -86,11 +91,15 @@ def run_campaign(
         while True:
             cells = cells_of(campaign, settings)
             failures |= {c.name: f"{c.name}: {c.reason}" for c in cells if c.state == "failed"}
+            done = {cell.name for cell in cells if cell.state == "done"}
             missing = [cell for cell in cells if cell.to_run and cell.name not in tried]
             if not missing:
+                # Another process may have done what failed here beside it.
+                failures = {name: line for name, line in failures.items() if name not in done}
                 # Without a limit of hours, what still waits never gets what it waits for.
                 waiting = [cell for cell in cells if cell.state == "waiting" and until is None]
                 return list(failures.values()) or [f"{c.name}: {c.reason}" for c in waiting]
+            missing = missing if workers == 1 else one_per_search(missing)
             tried |= {cell.name for cell in missing}
             jobs = [_job(cell, settings, until, workers) for cell in missing]
             with closing(program.map(run_cell, jobs, workers)) as outcomes:
@@ -100,6 +109,15 @@ def run_campaign(
                     report(f"[{finished}/{len(jobs)}] {name}: {reason or 'done'}")
                     if reason not in {None, NO_HOURS}:
                         failures[name] = f"{name}: {reason}"
+
+
+def one_per_search(cells: list[CampaignCell]) -> list[CampaignCell]:
+    """The cells without those that need a search of an earlier one.
+
+    Two processes can't run one search; once it has ended, the others find its tuning.
+    """
+    keys = [cell.work.search_key if isinstance(cell.work, TrainRun) else "" for cell in cells]
+    return [cell for i, cell in enumerate(cells) if not keys[i] or keys[i] not in keys[:i]]
 
 
 def _job(
@@ -140,7 +158,8 @@ def run_cell(job: dict[str, Any]) -> str | None:
         return NO_HOURS
     settings = settings_of(job)
     try:
-        with interruptible():
+        # An executor may pass on a signal that the terminal has sent to the job as well.
+        with interruptible(second=ignore):
             match job["does"]:
                 case "sweep":
                     return _run_sweep(job, settings)

@@ -25,6 +25,7 @@ from ..programs import make_executor
 from .document import document_of
 from .planning import TRIALS_FOLDER, PlannedSearch, PlannedTrial, planned_search
 from .settings import SearchSettings
+from .space import require_free
 
 
 def tune(
@@ -38,10 +39,12 @@ def tune(
 
     `report` gets a line per finished program of trials, and `listener` what the executor tells.
 
-    Raises UsageError for a plan that trains nothing and for a device that can't be used, and
-    RunError if no trial gives a score.
+    Raises UsageError for a plan that trains nothing, an argument that is both given and searched,
+    and a device that can't be used, and RunError if no trial gives a score.
     """
     search = search or SearchSettings()
+    # Not when a search is planned: the request of a plan that is tuned gives what was searched.
+    require_free(search.space, plan.request.model_args, plan.request.recipe_args)
     return run_search(planned_search(plan, settings, search), settings, search, report, listener)
 
 

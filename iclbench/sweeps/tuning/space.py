@@ -73,14 +73,14 @@ def require_free(
     for field, names in SEARCHED.items():
         both += [name for name in names if field in changes and name in recipe_args]
     if both:
-        raise UsageError(f"{', '.join(both)} can't be both given and searched by --space")
+        raise UsageError(f"{', '.join(both)} can't be both given and searched")
 
 
 def search_space(plan: Plan, changes: Mapping[str, Any]) -> SearchSpace:
     """The space of a run: the default one with `changes` to its fields, each replaced whole.
 
-    An argument that the request gives is fixed, unless a change is of it. Raises UsageError for
-    changes that don't fit.
+    An argument that the request gives is fixed; `require_free` refuses a change of it. Raises
+    UsageError for changes that don't fit.
     """
     recipe, given = _recipe(plan), plan.request.recipe_args
     rate = recipe.learning_rate
