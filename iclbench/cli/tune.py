@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 #: Options of a run that its trials do not have.
 _OF_RUNS = {"seeds", "shift", "metrics"}
+#: Those of graders, which trials have only where a grade ranks them.
+_OF_GRADERS = {"grader", "grader_args", "grader_budget"}
 
 TuningSeeds = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per trial.")]
 
@@ -102,7 +104,7 @@ def tune(
             executor_args=parse_arguments(executor_args or [], "--executor-args"),
         )
         plans = _plans(model, task, suite, with_files_of_weights(spec), search)
-        _say_unused(context)
+        _say_unused(context, plans.values())
         output = Output(style, columns, sort)
         executor_of(search, settings)  # refuses once what every board would refuse
         if dry_run:
@@ -114,9 +116,13 @@ def tune(
         raise typer.Exit(code)
 
 
-def _say_unused(context: typer.Context) -> None:
+def _say_unused(context: typer.Context, plans: Iterable[Plan]) -> None:
     """Say which options of a run were given that trials do not have."""
-    unused = [option for name, option in options_given(context).items() if name in _OF_RUNS]
+    from ..runs.statistics import GRADE
+
+    graded = any(plan.task.primary.metric.startswith(GRADE) for plan in plans)
+    names = _OF_RUNS if graded else _OF_RUNS | _OF_GRADERS
+    unused = [option for name, option in options_given(context).items() if name in names]
     if unused:
         report(
             f"ignored: {', '.join(unused)}; trials have their own seeds and compute only the "

@@ -62,6 +62,11 @@ class Preparation:
 
             self._documents = read_tunings(paths)
 
+    @property
+    def tunes(self) -> bool:
+        """Whether plans that train are tuned before they run."""
+        return self.trials is not None
+
     def with_tuning(self, plan: Plan, board: str | None = None) -> Plan:
         """The plan with the tuning that fits it, or as it is; `board` is that of a suite."""
         if not self._documents or plan.recipe is None:
@@ -108,8 +113,9 @@ class Preparation:
 
         budgets = [plan.spec.budget for plan in trained if plan.spec.budget is not None]
         costs = [Budget.parse(trial_budget(budget)).times(self.trials) for budget in budgets]
-        where = f"each of {len(trained)} boards" if len(trained) > 1 else "the board"
-        cost = f"{counted(self.trials, 'trial')} on {where}"
+        several = len(trained) > 1
+        where = f"for each of {counted(len(trained), 'training')}" if several else "on the board"
+        cost = f"{counted(self.trials, 'trial')} {where}"
         parts = [] if len(budgets) == len(trained) else ["at a tenth of the steps"]
         parts += [f"at most {in_words(whole)}" for whole in summed(costs)]
         return f"{cost}, {' and '.join(parts)}"

@@ -150,7 +150,7 @@ def test_a_dry_run_says_what_a_tuning_costs_and_where_a_training_goes_on(cli, tm
     assert "tuning first: 12 trials on the board, at a tenth of" in cli(*args, "--tune").out
     budget = ("--model", "transformer", "--task", "least-squares,ridge", "--budget", "10s")
     text = cli("run", *budget, "--tune", "--trials", "3", "--dry-run", "--out", tmp_path).out
-    assert "3 trials on each of 2 boards, at most 6s of core time" in text
+    assert "3 trials for each of 2 trainings, at most 6s of core time" in text
     (training,) = [row for row in json.loads(cli(*args, "--format", "json").out) if row["seeds"]]
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / f"{training['id']}.safetensors").touch()

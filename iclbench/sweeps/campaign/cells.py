@@ -71,6 +71,17 @@ class CampaignCell:
         return self.state == "to run" or has_others
 
 
+def with_fixed_steps(cells: Iterable[CampaignCell]) -> int:
+    """How many cells train for given steps, whose time `seconds_left` lacks; not of sweeps."""
+    return sum(
+        cell.to_run
+        and isinstance(cell.work, TrainRun | TrainSeed)
+        and not (isinstance(cell.work, TrainRun) and cell.work.adds_shifts)
+        and trained_by_steps([cell.work.plan]) > 0
+        for cell in cells
+    )
+
+
 def seconds_left(cells: Iterable[CampaignCell]) -> float:
     """The seconds of core time, or device time, that the cells still take."""
     return sum(cell.seconds_left for cell in cells)
