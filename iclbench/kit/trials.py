@@ -20,6 +20,7 @@ from ..plugins import host
 from ..runs.checks import expect
 from ..runs.code import HARNESS
 from ..runs.plan import resolve
+from ..runs.recipe_arguments import split_by_use
 from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
@@ -39,9 +40,8 @@ STEPS = {"steps": 2, "batch": 4}
 
 
 def small_args(config: type[Config]) -> dict[str, Any]:
-    """The arguments that make a model small, as far as it has them."""
-    small = {**SMOKE.model_args, "layers": 2}
-    return {name: value for name, value in small.items() if name in config.model_fields}
+    """The arguments that make a model small, as far as it has them and accepts the values."""
+    return split_by_use({**SMOKE.model_args, "layers": 2}, config, {})[0]
 
 
 def required_args(config: type[Config]) -> list[str]:
@@ -56,6 +56,16 @@ def small_config(architecture: type[Architecture]) -> Config:
         raise NotCheckedError(f"{', '.join(required)} has no default; call check_architecture")
     args = small_args(architecture.Config)
     return parse_config(architecture.Config, args, f"model {architecture.name}")
+
+
+def load_entry(kind: str, name: str, base: type) -> Any:
+    """The target of an entry; raises PluginError."""
+    return host().load(kind, name, base)
+
+
+def distribution_of(kind: str, name: str) -> str:
+    """That of the entry, beside which entries of others are not tried where others exist."""
+    return host().provider(kind, name)[0].distribution
 
 
 def usable_task(name: str) -> Task[Any] | None:

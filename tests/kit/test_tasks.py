@@ -17,6 +17,13 @@ class DrawsElsewhere(LeastSquares):
         return batch._replace(target=batch.target + torch.rand(()))
 
 
+class DrawsPromptsElsewhere(LeastSquares):
+    def arrange(self, draws):
+        batch = super().arrange(draws)
+        prompt = batch.prompt._replace(y=batch.prompt.y + torch.rand(()))
+        return batch._replace(prompt=prompt)
+
+
 class Imprecise(LeastSquares):
     def exact_answer(self, batch):
         return super().exact_answer(batch).float()
@@ -111,6 +118,7 @@ class ReturnsNoDraws(LeastSquares):
     ("task", "reason"),
     [
         (DrawsElsewhere, "more than the generator"),
+        (DrawsPromptsElsewhere, "more than the generator"),
         (RoundsTargets, "must stay float64"),
         (HasNoPrefixProperty, "first prompts"),
         (MixesRows, "replicas beside it"),

@@ -48,6 +48,13 @@ def test_points_of_thousands_of_trials_are_made_in_seconds():
     assert points[:40] == points_of(space, plan, 40, 0)
 
 
+def test_search_args_that_the_model_lacks_are_refused(monkeypatch):
+    plan = plan_of()
+    monkeypatch.setattr(plan.architecture, "search_args", {"depth": (1, 2)})
+    with pytest.raises(UsageError, match="search_args names depth, which it lacks"):
+        search_space(plan, {})
+
+
 def test_a_range_may_be_wider_than_a_float():
     assert _in_range((1e-300, 1e300), 0.5) == 1.0
     assert _in_range((1e-4, 1e-2), 0.5) == 1e-3

@@ -155,6 +155,8 @@ def _shapes(plan: Plan) -> dict[str, tuple[Any, ...]]:
         values = {name: SHAPES[name] for name in SHAPES if name in fields}
     shapes = {}
     for name, allowed in values.items():
+        if name not in fields:
+            raise UsageError(f"{plan.spec.model}: search_args names {name}, which it lacks")
         if name not in plan.request.model_args:
             default = values_of(plan.config)[name]
             shapes[name] = allowed if default in allowed else (*allowed, default)
