@@ -58,7 +58,7 @@ class Programs:
     def run(self, cells: list[SweepCell]) -> None:
         """Run the cells that have no record, and wait for them."""
         missing, queued = self._sorted(cells)
-        new = self._grouped(missing, queued)
+        new = self._grouped(cells, missing, queued)
         groups: list[Sequence[SweepCell | None]] = [*(group for group, _ in queued), *new]
         jobs = [self._job(group) for group in new]
         with closing(self._outcomes(jobs, [job for _, job in queued])) as outcomes:
@@ -74,7 +74,7 @@ class Programs:
         """Submit the cells that have neither a record nor a job; returns how many have a job."""
         assert isinstance(self.executor, QueueExecutor)
         missing, queued = self._sorted(cells)
-        jobs = [self._job(group) for group in self._grouped(missing, queued)]
+        jobs = [self._job(group) for group in self._grouped(cells, missing, queued)]
         if jobs:
             self.executor.submit(run_job, jobs, self.workers)
         if jobs or queued:
@@ -104,13 +104,14 @@ class Programs:
         return [cell for cell in missing if cell.id not in held], queued
 
     def _grouped(
-        self, cells: Sequence[SweepCell], queued: Sequence[Queued]
+        self, cells: Sequence[SweepCell], missing: Sequence[SweepCell], queued: Sequence[Queued]
     ) -> list[list[SweepCell]]:
-        """The cells of each program; reports checkpoints of theirs that no program continues.
+        """The missing cells of each program; reports checkpoints that no program continues.
 
         A checkpoint is that of all the runs that were trained together.
         """
-        groups, out = group_cells(cells, self.replicas), self.settings.out
+        groups = group_missing(cells, missing, self.replicas, self.cells.store)
+        out = self.settings.out
         waiting = [[cell for cell in group if cell is not None] for group, _ in queued]
         used = {checkpoint_of_group(group, self.cells.store) for group in (*groups, *waiting)}
         programs = {group[0].program for group in groups}
@@ -262,6 +263,21 @@ def group_cells(cells: Sequence[SweepCell], replicas: int) -> list[list[SweepCel
         models[cell.program] = count
         parts[-1].append(cell)
     return [part for parts in programs.values() for part in parts]
+
+
+def group_missing(
+    cells: Sequence[SweepCell], missing: Sequence[SweepCell], replicas: int, store: RecordStore
+) -> list[list[SweepCell]]:
+    """The programs of the `missing` ones of a stage's cells.
+
+    A group that had begun when no cell had a record stays as it was, whichever cells of other
+    groups have failed since; otherwise its checkpoint would be lost. The others fill programs.
+    """
+    ids = {cell.id for cell in missing}
+    parts = [[c for c in part if c.id in ids] for part in group_cells(cells, replicas)]
+    begun = [part for part in parts if part and checkpoint_of_group(part, store).exists()]
+    kept = {cell.id for part in begun for cell in part}
+    return begun + group_cells([cell for cell in missing if cell.id not in kept], replicas)
 
 
 def checkpoint_of_group(group: Sequence[SweepCell], store: RecordStore) -> Path:

@@ -14,7 +14,7 @@ from ..runs.reuse import standing
 from ..runs.store import RecordStore
 from .cells import Cells, Failure, SweepCell
 from .files import QUICK, SweepSource, read_sweep_file, stages_of
-from .programs import JOBS_FOLDER, checkpoint_of_group, group_cells, jobs_of, make_executor
+from .programs import JOBS_FOLDER, checkpoint_of_group, group_missing, jobs_of, make_executor
 
 State = Literal["done", "running", "waiting", "failed", "begun", "not begun"]
 #: Where a cell is, in the order in which states are shown.
@@ -121,7 +121,7 @@ def _with_checkpoints(
     """The statuses, where cells of a program that has a checkpoint are begun."""
     missing = [one.cell for one in statuses if one.state == "not begun"]
     begun: dict[str, str] = {}
-    for group in group_cells(missing, replicas):
+    for group in group_missing([one.cell for one in statuses], missing, replicas, store):
         path = checkpoint_of_group(group, store)
         try:
             written = datetime.datetime.fromtimestamp(path.stat().st_mtime)

@@ -22,7 +22,7 @@ from .cells import Cells, Failure, SweepCell, by_reason, runs_of
 from .files import QUICK, SweepFile, SweepSource, errors_of, read_sweep_file, stages_of
 from .jobs import plans_at_hand
 from .metric_names import require_metrics
-from .programs import Programs, group_cells, make_executor
+from .programs import Programs, group_missing, make_executor
 
 
 @dataclass
@@ -133,7 +133,7 @@ def plan_sweep(
     run.require_described(cells)
     missing, damaged = run.cells.missing(cells)
     run.cells.fail_damaged(damaged)
-    return run.cells, group_cells(missing, run.file.replicas)
+    return run.cells, group_missing(cells, missing, run.file.replicas, run.cells.store)
 
 
 class _Sweep:
