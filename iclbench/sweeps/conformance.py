@@ -144,8 +144,11 @@ def _check_interruption(executor: Executor, workers: int, folder: Path) -> None:
     expect(marked("started") == started, "a job starts after the generator has been closed")
     expect(marked("saved") == started, "a running job ends without SIGTERM, or does not end")
     if isinstance(executor, QueueExecutor):
-        active = [job.id for job in _as_others_see(executor) if job.active]
+        listed = _as_others_see(executor)
+        active = [job.id for job in listed if job.active]
         expect(not active, f"after an interruption the queue still has the jobs {active}")
+        failed = [job.id for job in listed if job.state == "failed" and job.job in jobs]
+        expect(not failed, f"jobs that an interruption cancelled are listed as failed: {failed}")
 
 
 def _check_repetition(executor: Executor, workers: int) -> None:

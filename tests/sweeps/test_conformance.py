@@ -172,6 +172,21 @@ def test_a_queue_that_keeps_cancelled_jobs_is_noticed(tmp_path):
         conformance._check_interruption(queue, 2, tmp_path)
 
 
+class Blaming(Forgetful):
+    """Its jobs count as failed when they are cancelled."""
+
+    def map(self, function, jobs, workers):
+        for number in range(len(self.submit(function, jobs, workers))):
+            self.change(number, state="failed", reason="it was killed")
+        yield from super().map(function, jobs, workers)
+
+
+def test_a_queue_that_calls_a_cancelled_job_failed_is_noticed(tmp_path):
+    queue = Blaming(folder=tmp_path / "jobs")
+    with pytest.raises(ConformanceError, match="an interruption cancelled are listed as failed"):
+        conformance._check_interruption(queue, 2, tmp_path)
+
+
 def test_a_queue_whose_jobs_never_end_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(conformance, "PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(FakeQueue, "held", True)
