@@ -82,8 +82,8 @@ if TYPE_CHECKING:
         check_grader,
         check_metric,
         check_recipe,
-        check_suite,
     )
+    from .kit.suites import check_suite
     from .kit.tasks import check_task
     from .leaderboards.board import Board, Boards, leaderboard
     from .leaderboards.pairs import compare
@@ -142,7 +142,8 @@ _HOME = {
     "exchange.pull": "Pulled pull",
     "leaderboards.submit": "Submitted submit",
     "exchange.task_data": "export_task", "files": "file_digest require_writable write_atomically",
-    "kit.parts": "check_command check_config check_grader check_metric check_recipe check_suite",
+    "kit.parts": "check_command check_config check_grader check_metric check_recipe",
+    "kit.suites": "check_suite",
     "leaderboards.board": "Board Boards leaderboard", "leaderboards.pairs": "compare",
     "kit.tasks": "check_task", "nn.architecture": "SequenceArchitecture",
     "nn.backbone": "BackboneArchitecture BackboneConfig BackboneModel",

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import errno
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.errors import PLUGIN_FAILURES, IclbenchError, Interrupted, UsageError, reason_of
+from ..api.errors import UsageError
 from ..api.options import parse_names
-from ..console import report
 from ..display.table import Output
-from ..files import removed_if_empty
 from ..runs.record_weights import with_files_of_weights
 from .boards_of_runs import print_boards_of, require_columns_of_boards, say_what_next
 from .common import (
@@ -35,6 +30,7 @@ from .common import (
 )
 from .interruption import stops_on_signals
 from .paths import usable_path
+from .running import run_all
 from .scopes import errors_of_options, scoped
 from .shifting import show_shifted
 from .spec_options import training_options, with_spec_options
@@ -43,7 +39,6 @@ from .tracker_options import with_tracker_options
 from .tuning import Preparation, TrialsOfTune
 
 if TYPE_CHECKING:
-    from ..api.record import Record
     from ..runs.plan import Plan
 
 Models = Annotated[
@@ -158,7 +153,7 @@ def _run_tasks(
         return
     require_columns_of_boards(output)
     named = [(f"{plan.spec.model} on {plan.spec.task}", plan) for plan in plans]
-    records, errors = _run_all(named, prepare)
+    records, errors = run_all(named, prepare)
     problems = print_boards_of(records, prepare.settings.out, output)
     say_what_next(records, prepare.settings.out, failed=bool(errors))
     end_with(problems, max(map(exit_code, errors.values()), default=0))
@@ -194,7 +189,7 @@ def _run_suite(
     if output.style == "table":
         asked.announce()
     asked.require_columns(output)
-    records, errors = _run_all(asked.named, prepare)
+    records, errors = run_all(asked.named, prepare)
     problems = asked.print_scores(records, errors, output)
     say_what_next(records, prepare.settings.out, failed=bool(errors), suite=name)
     end_with(problems, 1 if asked.has_failures(errors) else 0)
@@ -247,54 +242,4 @@ def _print_page(plans: list[Plan], prepare: Preparation, output: Output) -> list
     from ..display.dry_run import damaged, page
 
     show_table(page(plans, prepare.settings, prepare.tuning_cost(plans)), output)
-    return damaged(plans, prepare.settings)
-
-
-#: How a system says that a disk is full, a quota or a file's largest size is reached, or it fails.
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-
-
-def _why(error: BaseException) -> str:
-    """Why a run failed, in a line."""
-    if isinstance(error, OSError) and error.errno in NO_ROOM:
-        # What was trained is in the checkpoint, if that could be written.
-        return f"{error.filename or 'a file'}: {error.strerror}; no record was written"
-    known = isinstance(error, IclbenchError)
-    return reason_of(error) + ("" if known else " (ICLBENCH_DEBUG=1 shows the traceback)")
-
-
-def _run_all(
-    plans: Sequence[tuple[str, Plan]], prepare: Preparation
-) -> tuple[list[Record], dict[str, BaseException]]:
-    """The records of named plans, and the errors of the other plans by id.
-
-    A run that fails stops no other.
-    """
-    from ..display.progress import progress_of_runs
-    from ..runs.reuse import replacing_record
-    from ..runs.run import run_plans
-    from ..runs.store import RecordStore
-
-    records: list[Record] = []
-    errors: dict[str, BaseException] = {}
-    # A request that is refused leaves no folder.
-    with removed_if_empty(prepare.settings.out):
-        for number, (name, plan) in enumerate(plans, start=1):
-            try:
-                tuned = prepare(plan)
-                if prepare.settings.force:
-                    tuned = replacing_record(tuned, RecordStore(prepare.settings.out))
-                with progress_of_runs(len(plans), number, name):
-                    records += run_plans([tuned], prepare.settings)
-            except Interrupted as error:
-                done = f"{len(records)} of {len(plans)} runs have records"
-                rest = f"{len(plans) - number} more not started"
-                facts = [done] * (len(plans) > 1) + [rest] * (number < len(plans))
-                message = "; ".join(filter(None, [str(error), *facts]))
-                raise Interrupted(error.signal_number, message) from None
-            except PLUGIN_FAILURES as error:
-                if os.environ.get("ICLBENCH_DEBUG"):
-                    raise
-                errors[plan.spec.id] = error
-                report(f"error: {name}: {_why(error)}")
-    return records, errors
+    return damaged(plans, prepare.settings, tunes=prepare.tunes)

@@ -106,14 +106,14 @@ class SuiteRun:
         from ..display.dry_run import damaged, estimates, total, trains
         from ..runs.suites import budgets_of, in_words
 
-        settings = self.prepare.settings
+        settings, tunes = self.prepare.settings, self.prepare.tunes
         to_train = []
         typer.echo(f"suite {self.suite.name} v{self.suite.version}: {self.suite.summary}")
         width = max(len(cell.board.name) for cell in self.cells)
         for cell in self.cells:
             text = f"  {cell.board.name:<{width}}  {cell.model}: {self._action(cell)}"
             typer.echo(text)
-            if cell.plan is not None and trains(cell.plan, settings):
+            if cell.plan is not None and trains(cell.plan, settings, tunes=tunes):
                 to_train.append(cell.plan)
         costs = [in_words(budget) for budget in budgets_of(to_train)]
         stepped = sum(plan.spec.budget is None for plan in to_train)
@@ -123,8 +123,8 @@ class SuiteRun:
             typer.echo(f"tuning: {tuning}")
         if measure and stepped:
             given = [plan for plan in to_train if plan.spec.budget is None]
-            typer.echo(f"training time: {total(estimates(given, settings))}")
-        return damaged(self.plans, settings)
+            typer.echo(f"training time: {total(estimates(given, settings, tunes=tunes))}")
+        return damaged(self.plans, settings, tunes=tunes)
 
     def _action(self, cell: SuiteCell) -> str:
         from ..display.dry_run import action
@@ -134,7 +134,8 @@ class SuiteRun:
             return (
                 f"unsupported: {cell.unsupported}" if cell.unsupported else f"error: {cell.error}"
             )
-        does = action(cell.plan, self.prepare.settings, action_of(cell.plan.spec))
+        fresh, tunes = action_of(cell.plan.spec), self.prepare.tunes
+        does = action(cell.plan, self.prepare.settings, fresh, tunes=tunes)
         return f"{does}, tuned" if cell.plan.tuning else does
 
     def has_failures(self, errors: Mapping[str, BaseException]) -> bool:

@@ -100,12 +100,15 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
         for line in by_reason(cells.failures):
             report(f"can't be run: {line}")
         return cells.failures
-    missing = sum(len(program) for program in programs)
-    models = sum(max(1, cell.seeds) for program in programs for cell in program)
+    unrun = [cells.missing(program, shifts=False)[0] for program in programs]
+    missing = sum(map(len, unrun))
+    models = sum(max(1, cell.seeds) for program in unrun for cell in program)
+    lacking = sum(map(len, programs)) - missing
+    lack = f" ({lacking} to be evaluated under further shifts)" if lacking else ""
     recorded = len(cells.cells) - missing - sum(failure.damaged for failure in cells.failures)
     typer.echo(
-        f"{counted(len(cells.cells), 'run')}: {recorded} have a record, "
-        f"{missing} to run as {counted(len(programs), 'program')} of {counted(models, 'model')}"
+        f"{counted(len(cells.cells), 'run')}: {recorded} have a record{lack}, {missing} to run as "
+        f"{counted(sum(map(bool, unrun)), 'program')} of {counted(models, 'model')}"
     )
     begun = sum(checkpoint_of_group(program, cells.store).exists() for program in programs)
     if begun:

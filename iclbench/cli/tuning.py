@@ -62,6 +62,11 @@ class Preparation:
 
             self._documents = read_tunings(paths)
 
+    @property
+    def tunes(self) -> bool:
+        """Whether plans that train are tuned before they run."""
+        return self.trials is not None
+
     def with_tuning(self, plan: Plan, board: str | None = None) -> Plan:
         """The plan with the tuning that fits it, or as it is; `board` is that of a suite."""
         if not self._documents or plan.recipe is None:

@@ -29,12 +29,15 @@ MEASURING = 60.0
 NOT_MEASURED = Estimate(None, None, None)
 
 
-def estimates(plans: Sequence[Plan], settings: Settings) -> dict[str, Estimate]:
+def estimates(
+    plans: Sequence[Plan], settings: Settings, *, tunes: bool = False
+) -> dict[str, Estimate]:
     """The estimates of the plans that train and have no record, by the run's id.
 
-    Slow ones may use up the time for measuring; those that follow then have an empty estimate.
+    With `tunes`, plans are tuned first, so that records of the untuned ones don't count. Slow
+    trainings may use up the time for measuring; those that follow then have an empty estimate.
     """
-    trained = [plan for plan in plans if trains(plan, settings)]
+    trained = [plan for plan in plans if trains(plan, settings, tunes=tunes)]
     measured = {}
     until = time.monotonic() + MEASURING
     with ProgressDisplay(len(trained)) as display:
@@ -49,8 +52,9 @@ def estimates(plans: Sequence[Plan], settings: Settings) -> dict[str, Estimate]:
 
 def page(plans: Sequence[Plan], settings: Settings, tuning: str | None) -> Table:
     """The page, with the resolved spec of each run in its JSON; `tuning` is what is tuned first."""
-    measured = estimates(plans, settings)
-    rows = [_row(plan, measured.get(plan.spec.id), settings) for plan in plans]
+    tunes = tuning is not None
+    measured = estimates(plans, settings, tunes=tunes)
+    rows = [_row(plan, measured.get(plan.spec.id), settings, tunes) for plan in plans]
     columns = (
         Column("model", fit="shorten"),
         Column("task", fit="shorten"),
@@ -80,26 +84,29 @@ def total(measured: Mapping[str, Estimate]) -> str:
     return " and ".join(parts)
 
 
-def trains(plan: Plan, settings: Settings) -> bool:
+def trains(plan: Plan, settings: Settings, *, tunes: bool = False) -> bool:
     """Whether running a plan trains a model."""
-    return plan.recipe is not None and _standing(plan, settings).state == "missing"
+    return plan.recipe is not None and standing_of(plan, settings, tunes=tunes).is_missing
 
 
-def damaged(plans: Sequence[Plan], settings: Settings) -> list[str]:
+def damaged(plans: Sequence[Plan], settings: Settings, *, tunes: bool = False) -> list[str]:
     """A line for each plan that can't be run since its record is damaged."""
-    return [line for plan in plans if (line := _standing(plan, settings).problem)]
+    return [line for plan in plans if (line := standing_of(plan, settings, tunes=tunes).problem)]
 
 
-def _standing(plan: Plan, settings: Settings) -> Standing:
-    """How the plan's record stands; with --force it counts as missing."""
-    if settings.force:
+def standing_of(plan: Plan, settings: Settings, *, tunes: bool = False) -> Standing:
+    """How the plan's record stands.
+
+    It counts as missing with --force, and with `tunes`, since the tuned run has another record.
+    """
+    if settings.force or (tunes and plan.recipe is not None):
         return Standing("missing")
     return standing(RecordStore(settings.out), plan.spec, asked_shifts(plan))
 
 
-def action(plan: Plan, settings: Settings, fresh: str) -> str:
+def action(plan: Plan, settings: Settings, fresh: str, *, tunes: bool = False) -> str:
     """What a run does: `fresh`, unless there is a record or a checkpoint."""
-    stands = _standing(plan, settings)
+    stands = standing_of(plan, settings, tunes=tunes)
     match stands.state:
         case "whole":
             return "record exists"
@@ -107,17 +114,18 @@ def action(plan: Plan, settings: Settings, fresh: str) -> str:
             return "record is damaged"
         case "incomplete":
             return f"adds {counted(len(stands.missing_shifts), 'shift')}"
-    if plan.recipe and settings.resume and checkpoint_path([plan], settings.out).exists():
-        return f"{fresh} from its checkpoint"
-    return fresh
+    if tunes or plan.recipe is None or not settings.resume:
+        return fresh
+    has_checkpoint = checkpoint_path([plan], settings.out).exists()
+    return f"{fresh} from its checkpoint" if has_checkpoint else fresh
 
 
-def _row(plan: Plan, expected: Estimate | None, settings: Settings) -> dict[str, Any]:
+def _row(plan: Plan, expected: Estimate | None, settings: Settings, tunes: bool) -> dict[str, Any]:
     spec, request = plan.spec, plan.request
     row: dict[str, Any] = {
         "model": spec.model,
         "task": spec.task,
-        "does": action(plan, settings, ACTIONS[spec.origin]),
+        "does": action(plan, settings, ACTIONS[spec.origin], tunes=tunes),
         "arguments": argument_pairs(
             {**request.model_args, **request.task_args, **request.recipe_args}
         ),

@@ -3,43 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 from ..api.architecture import Architecture, Solver
 from ..api.asked import Asked
 from ..api.errors import PLUGIN_FAILURES, UnsupportedError, UsageError, reason_of
-from ..api.executor import Executor
-from ..api.grader import Grader
 from ..api.metric import Metric
 from ..api.prompts import Target
 from ..api.recipe import Recipe
 from ..api.task import Task
-from ..api.tracker import Tracker
 from ..plugins import host
 from ..runs.checks import check_architecture, expect
 from ..runs.suites import find_suite
-from ..runs.tracking import tracking
-from ..sweeps.conformance import check_executor
 from .declarations import check_declared, check_replicas_of_model
 from .parts import (
     check_command,
     check_config,
-    check_grader,
     check_metric,
     check_recipe,
-    check_suite,
+    check_search_args,
 )
 from .recipes import check_recipe_args
+from .services import executor_checks, grader_checks, tracker_checks
+from .suites import check_suite
 from .tasks import check_task
 from .trials import (
     STEPS,
     Checks,
     NotCheckedError,
     all_tasks,
+    distribution_of,
+    load_entry,
     models_for,
     require_defaults,
     small_config,
@@ -54,26 +49,16 @@ def checks_of_entry(kind: str, name: str) -> Checks:
     yield from CHECKS.get(kind, _any_kind)(kind, name)
 
 
-def _load(kind: str, name: str, base: type) -> Any:
-    return host().load(kind, name, base)
-
-
-def _distribution(kind: str, name: str) -> str:
-    """That of the entry, beside which entries of others are not tried where others exist."""
-    return host().provider(kind, name)[0].distribution
-
-
 def _model(kind: str, name: str) -> Checks:
     def arguments() -> str:
-        check_config((model := _load(kind, name, Architecture)).Config, model.replica_args)
-        surplus = model.search_args.keys() - model.Config.model_fields.keys()
-        expect(not surplus, f"search_args names {', '.join(sorted(surplus))}, which Config lacks")
+        check_config((model := load_entry(kind, name, Architecture)).Config, model.replica_args)
+        check_search_args(model)
         return "described, and the same after JSON"
 
     def module() -> str:
-        architecture = _load(kind, name, Architecture)
+        architecture = load_entry(kind, name, Architecture)
         config = small_config(architecture)
-        tasks = tasks_for(architecture(), config, _distribution(kind, name))
+        tasks = tasks_for(architecture(), config, distribution_of(kind, name))
         expect(bool(tasks), "it supports no installed task with its default arguments")
         for task in tasks:
             try:
@@ -84,10 +69,10 @@ def _model(kind: str, name: str) -> Checks:
         return f"on {', '.join(task.name for task in tasks)}"
 
     def training() -> str:
-        architecture = _load(kind, name, Architecture)
+        architecture = load_entry(kind, name, Architecture)
         if issubclass(architecture, Asked):
             raise NotCheckedError("it would query a language model")
-        of = _distribution(kind, name)
+        of = distribution_of(kind, name)
         tasks = tasks_for(architecture(), small_config(architecture), of)
         expect(bool(tasks), "it supports no installed task with its default arguments")
         # A record of the shortest prompts shows as much as any other.
@@ -96,24 +81,24 @@ def _model(kind: str, name: str) -> Checks:
         return f"{record.spec.origin}, on {task.name}; its record verifies"
 
     def recipes() -> str:
-        return check_recipe_args(_load(kind, name, Architecture), _distribution(kind, name))
+        return check_recipe_args(load_entry(kind, name, Architecture), distribution_of(kind, name))
 
     yield "arguments", arguments
     yield "module", module
     yield "run", training
-    if not issubclass(_load(kind, name, Architecture), Solver | Asked):
+    if not issubclass(load_entry(kind, name, Architecture), Solver | Asked):
         yield "recipes", recipes
-    for weights in _load(kind, name, Architecture).constructions:
+    for weights in load_entry(kind, name, Architecture).constructions:
         yield f"weights {weights}", partial(_construction, name, weights)
 
 
 def _construction(name: str, weights: str) -> str:
     """A construction conforms if some task takes it and its record verifies."""
-    architecture = _load("model", name, Architecture)
+    architecture = load_entry("model", name, Architecture)
     construction = architecture.constructions[weights]
     require_defaults(construction.Config)
     refusals = []
-    for task in all_tasks(_distribution("model", name)):
+    for task in all_tasks(distribution_of("model", name)):
         try:
             construction.build(task.signature, construction.Config(), task)
         except UsageError as error:
@@ -132,7 +117,7 @@ def _construction(name: str, weights: str) -> str:
 
 def _task(kind: str, name: str) -> Checks:
     def arguments() -> str:
-        check_config((task := _load(kind, name, Task)).Config, task.replica_args)
+        check_config((task := load_entry(kind, name, Task)).Config, task.replica_args)
         return "described, and the same after JSON"
 
     def prompts() -> str:
@@ -145,7 +130,7 @@ def _task(kind: str, name: str) -> Checks:
         return f"{text}; no shipped solver answers its target {task.signature.target!r}"
 
     def training() -> str:
-        model = next(models_for(_task_of(name), _distribution(kind, name)), None)
+        model = next(models_for(_task_of(name), distribution_of(kind, name)), None)
         if model is None:
             raise NotCheckedError("no installed model supports it")
         tiny_run(model, name)
@@ -154,17 +139,17 @@ def _task(kind: str, name: str) -> Checks:
     yield "arguments", arguments
 
     def recipe(key: str) -> str:
-        check_recipe(_load(kind, name, Task).recipes[key])
+        check_recipe(load_entry(kind, name, Task).recipes[key])
         return "its optimizer takes its arguments"
 
     yield "prompts", prompts
     yield "run", training
-    for key in _load(kind, name, Task).recipes:
+    for key in load_entry(kind, name, Task).recipes:
         yield f"recipe {key}", partial(recipe, key)
 
 
 def _task_of(name: str) -> Task[Any]:
-    task_class = _load("task", name, Task)
+    task_class = load_entry("task", name, Task)
     require_defaults(task_class.Config, "; call check_task")
     task: Task[Any] = task_class(task_class.Config())
     return task
@@ -172,12 +157,12 @@ def _task_of(name: str) -> Task[Any]:
 
 def _recipe(kind: str, name: str) -> Checks:
     def training() -> str:
-        recipe = _load(kind, name, Recipe)
+        recipe = load_entry(kind, name, Recipe)
         check_recipe(recipe)
         args = {**STEPS, "batch": STEPS["batch"] * recipe.accumulate}
-        if recipe.stages:  # they shrink with the steps
+        if recipe.stages:  # they would take more than the two steps; so they are scaled to them
             args["schedule_steps"] = recipe.schedule_steps or recipe.steps
-        model, task = trainable(_distribution(kind, name))
+        model, task = trainable(distribution_of(kind, name))
         tiny_run(model, task.name, recipe=name, recipe_args=args)
         return f"two steps of {model.name} on {task.name}"
 
@@ -195,7 +180,7 @@ def _suite(kind: str, name: str) -> Checks:
 
 def _metric(kind: str, name: str) -> Checks:
     def values() -> str:
-        metric, of = _load(kind, name, Metric), _distribution(kind, name)
+        metric, of = load_entry(kind, name, Metric), distribution_of(kind, name)
         refusal = "no installed task is supported"
         for task in all_tasks(of):
             if metric().supports(task) is not None:
@@ -210,64 +195,6 @@ def _metric(kind: str, name: str) -> Checks:
         raise NotCheckedError(refusal)
 
     yield "values", values
-
-
-def _grader(kind: str, name: str) -> Checks:
-    def arguments() -> str:
-        check_config(_load(kind, name, Grader).Config)
-        return "described, and the same after JSON"
-
-    def scores() -> str:
-        grader = _load(kind, name, Grader)
-        require_defaults(grader.Config)
-        check_grader(grader(grader.Config()))
-        return "the same twice, and for each completion alone"
-
-    yield "arguments", arguments
-    yield "scores", scores
-
-
-def _tracker(kind: str, name: str) -> Checks:
-    def arguments() -> str:
-        check_config(_load(kind, name, Tracker).Config)
-        return "described, and the same after JSON"
-
-    def following() -> str:
-        model, task = trainable(_distribution(kind, name))
-        earlier = len(host().problems)
-        with ExitStack() as stack:
-            folder = stack.enter_context(TemporaryDirectory())
-            try:
-                stack.enter_context(tracking(name, out=folder))
-            except UsageError as error:
-                raise NotCheckedError(f"it can't be prepared here: {error}") from None
-            tiny_run(model, task.name)
-        # A run goes on without a tracker that raises, so only the host knows.
-        dropped = [p for p in host().problems[earlier:] if f"tracker {name} " in p]
-        expect(not dropped, "; ".join(dropped))
-        return f"a run of {model.name} on {task.name}"
-
-    yield "arguments", arguments
-    yield "run", following
-
-
-def _executor(kind: str, name: str) -> Checks:
-    def arguments() -> str:
-        check_config(_load(kind, name, Executor).Config)
-        return "described, and the same after JSON"
-
-    def jobs() -> str:
-        # Here, since nodes of a cluster may not share the folder of temporary files.
-        with TemporaryDirectory(prefix="iclbench-check-", dir=Path.cwd()) as shared:
-            require_defaults((executor := _load(kind, name, Executor)).Config)
-            try:
-                check_executor(executor(None, Path(shared, "jobs")), folder=shared)
-            except UsageError as error:  # its package or its cluster is missing
-                raise NotCheckedError(f"it can't run here: {error}") from None
-        return "results, failures and interruption with 2 workers"
-
-    yield "arguments", arguments
-    yield "jobs", jobs
 
 
 def _command(kind: str, name: str) -> Checks:
@@ -293,8 +220,8 @@ CHECKS: dict[str, Callable[[str, str], Checks]] = {
     "recipe": _recipe,
     "suite": _suite,
     "metric": _metric,
-    "grader": _grader,
-    "executor": _executor,
-    "tracker": _tracker,
+    "grader": grader_checks,
+    "executor": executor_checks,
+    "tracker": tracker_checks,
     "command": _command,
 }

@@ -1,7 +1,7 @@
-"""Conformance checks of metrics, graders, recipes, suites, commands, configurations and texts.
+"""Conformance checks of metrics, graders, recipes, commands, configurations and texts.
 
-Those of architectures are in `runs.checks`, that of tasks in `kit.tasks`, that of executors in
-`sweeps.conformance`. Each raises ConformanceError.
+Those of architectures are in `runs.checks`, that of tasks in `kit.tasks`, that of suites in
+`kit.suites`, that of executors in `sweeps.conformance`. Each raises ConformanceError.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from ..api.architecture import Architecture
 from ..api.config import Config, parse_config
-from ..api.errors import PLUGIN_FAILURES, UsageError, first_line, unknown
+from ..api.errors import UsageError, first_line
 from ..api.evaluation import EvaluationContext
 from ..api.grader import Completion, Grader
 from ..api.metric import Metric
@@ -30,8 +30,6 @@ from ..api.prompts import Batch
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.record import GraderReport
-from ..api.spec import RunSpec
-from ..api.suite import Suite
 from ..api.task import Task
 from ..discovery import Plugin
 from ..leaderboards.descriptions import read_about
@@ -39,8 +37,7 @@ from ..plugins import host
 from ..runs.checks import ConformanceError, expect
 from ..runs.evaluate import evaluate, floor
 from ..runs.grading import Grading
-from ..runs.shifts import asked_shifts
-from ..runs.suites import resolve_suite
+from ..runs.recipe_arguments import refusal
 from ..training.optimizers.choice import with_whole_optimizer
 from .declarations import PROMPTS, check_spelling, scores_of_zeros
 from .trials import NotCheckedError, usable_task
@@ -76,6 +73,20 @@ def check_config(config: type[Config], replica_args: frozenset[str] = frozenset(
     default = config()
     again = config.model_validate_json(default.model_dump_json())
     expect(again == default, "the default arguments change in a round trip through JSON")
+
+
+def check_search_args(architecture: type[Architecture]) -> None:
+    """The values that a search may choose are of arguments that there are, and are accepted.
+
+    Values are not tried where an argument has no default.
+    """
+    fields = architecture.Config.model_fields
+    needs_more = any(field.is_required() for field in fields.values())
+    for name, values in architecture.search_args.items():
+        expect(name in fields, f"search_args names {name}, which Config lacks")
+        for value in () if needs_more else values:
+            reason = refusal(architecture.Config, {name: value})
+            expect(reason is None, f"search_args has {name}={value!r}, which is refused: {reason}")
 
 
 def check_metric(metric: Metric, model: nn.Module, task: Task[Any], prompts: int = 12) -> None:
@@ -192,53 +203,6 @@ def check_recipe(recipe: Recipe) -> None:
         expect(False, str(error))
     again = Recipe.model_validate_json(recipe.model_dump_json())
     expect(again == recipe, "the recipe changes in a round trip through JSON")
-
-
-def check_suite(suite: Suite) -> None:
-    """Every board names a task, a recipe and solvers that are installed, with valid arguments.
-
-    Raises NotCheckedError where a task lacks its data.
-    """
-    lacking: list[str] = []
-    for board in suite.boards:
-        try:
-            for name in filter(None, (board.chance, board.reference)):
-                _check_names(board.request(name))
-        except UsageError as error:
-            expect(False, f"board {board.name}: {error}")
-    for cell in resolve_suite(suite, [], {}):
-        label = f"board {cell.board.name} with {cell.model}"
-        expect(cell.unsupported is None, f"{label}: {cell.unsupported}")
-        if cell.error is not None:
-            lacking.append(f"{label}: {cell.error}")
-            expect(not _can_be_made(cell.board.request(cell.board.chance)), lacking[-1])
-        elif cell.plan is not None:
-            try:
-                asked_shifts(cell.plan)
-            except UsageError as error:
-                expect(False, f"{label}: {error}")
-    if lacking:
-        raise NotCheckedError("; ".join(lacking))
-
-
-def _can_be_made(request: RunSpec) -> bool:
-    """Whether a run's task can be made here; one that lacks its data can't."""
-    try:
-        task: type[Task[Any]] = host().load("task", request.task, Task)
-        _ = task(parse_config(task.Config, request.task_args, "task")).signature
-    except PLUGIN_FAILURES:
-        return False
-    return True
-
-
-def _check_names(request: RunSpec) -> None:
-    """Raise UsageError for what a run's names and the task's arguments alone show to be wrong."""
-    task: type[Task[Any]] = host().load("task", request.task, Task)
-    parse_config(task.Config, request.task_args, f"task {request.task}")
-    host().load("model", request.model, Architecture)
-    known = [*task.recipes, *(entry.name for _, entry in host().entries("recipe"))]
-    if request.recipe not in known:
-        raise unknown("recipe", request.recipe, known)
 
 
 def check_command(function: Any, name: str = "command") -> None:

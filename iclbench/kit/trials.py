@@ -59,6 +59,16 @@ def small_config(architecture: type[Architecture]) -> Config:
     return parse_config(architecture.Config, args, f"model {architecture.name}")
 
 
+def load_entry(kind: str, name: str, base: type) -> Any:
+    """The target of an entry; raises PluginError."""
+    return host().load(kind, name, base)
+
+
+def distribution_of(kind: str, name: str) -> str:
+    """That of the entry, beside which entries of others are not tried where others exist."""
+    return host().provider(kind, name)[0].distribution
+
+
 def usable_task(name: str) -> Task[Any] | None:
     """The task with its default arguments; None if they do not suffice, or data are missing."""
     try:

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..api.errors import UsageError
-from ..api.executor import Executor, QueueExecutor
+from ..api.errors import RunError, UsageError
+from ..api.executor import Executor, QueuedJob, QueueExecutor
 from ..runs.checks import ConformanceError, expect
 from .executors.probes import answer, this_process, wait_for_signal
 
@@ -35,6 +35,19 @@ def check_executor(executor: Executor, workers: int = 2, folder: str | Path | No
     _check_repetition(executor, workers)
     if isinstance(executor, QueueExecutor):
         _check_queue(executor, workers)
+
+
+def try_one(executor: Executor) -> None:
+    """Run one job; raises UsageError or RunError where nothing can run, as without a cluster.
+
+    What else is wrong `check_executor` finds.
+    """
+    job = {"caller": this_process(), "ends_by": "return", "value": 1, "seconds": 0}
+    try:
+        _outcomes(executor, [job], 1)
+    except ConformanceError as error:
+        if isinstance(error.__cause__, UsageError | RunError):
+            raise error.__cause__ from None
 
 
 def _check_results(executor: Executor, workers: int) -> None:
@@ -132,6 +145,12 @@ def _check_interruption(executor: Executor, workers: int, folder: Path) -> None:
     time.sleep(GRACE_SECONDS)
     expect(marked("started") == started, "a job starts after the generator has been closed")
     expect(marked("saved") == started, "a running job ends without SIGTERM, or does not end")
+    if isinstance(executor, QueueExecutor):
+        listed = _as_others_see(executor)
+        active = [job.id for job in listed if job.active]
+        expect(not active, f"after an interruption the queue still has the jobs {active}")
+        failed = [job.id for job in listed if job.state == "failed" and job.job in jobs]
+        expect(not failed, f"jobs that an interruption cancelled are listed as failed: {failed}")
 
 
 def _check_repetition(executor: Executor, workers: int) -> None:
@@ -152,11 +171,12 @@ def _check_queue(executor: QueueExecutor, workers: int) -> None:
     ]
     ids = executor.submit(answer, jobs, workers)
     expect(len({*ids}) == len(jobs), f"{len(jobs)} jobs have the ids {ids}")
-    other = type(executor)(executor.config, executor.folder)
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while any(job.active for job in other.queue()) and time.monotonic() < deadline:
+    while any(job.active for job in _as_others_see(executor)) and time.monotonic() < deadline:
         time.sleep(min(1.0, executor.poll_seconds))
-    listed = [job for job in other.queue() if job.id not in known]
+    listed = [job for job in _as_others_see(executor) if job.id not in known]
+    active = [job.id for job in listed if job.active]
+    expect(not active, f"the jobs {active} have not ended after a long wait")
     expect([job.id for job in listed] == ids, f"of {ids}, the queue of another process has "
             f"{[job.id for job in listed]}")  # fmt: skip
     expect([job.job for job in listed] == jobs, "a queue does not list the submitted jobs")
@@ -168,3 +188,8 @@ def _check_queue(executor: QueueExecutor, workers: int) -> None:
     )
     expect(done.result["value"] == 1, "the result of a job is not kept")
     expect(bool(failed.reason), "a failed job has no reason")
+
+
+def _as_others_see(executor: QueueExecutor) -> list[QueuedJob]:
+    """The queue as another process with the same folder sees it."""
+    return type(executor)(executor.config, executor.folder).queue()

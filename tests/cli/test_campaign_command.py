@@ -15,6 +15,19 @@ models = ["lsa", "gd-transformer"]
 fields = { budget = "1s", seeds = 1 }
 """
 
+SUITE = """
+name = "tiny"
+version = 1
+summary = "one board"
+[[board]]
+name = "least-squares"
+task = "least-squares"
+task_args = { dim = 2, examples = 4 }
+recipe = "smoke"
+eval_prompts = 16
+chance = "zero"
+"""
+
 
 @pytest.fixture
 def file(tmp_path):
@@ -40,6 +53,19 @@ def test_the_plan_says_what_is_left_and_a_run_finishes_it(cli, file, tmp_path):
     again = cli(*command)
     assert (again.code, again.out) == (0, "")
     assert f"records in {tmp_path / 'out'}: iclbench leaderboard show" in again.err
+
+
+def test_trainings_with_fixed_steps_are_told_beside_the_hours(cli, file, tmp_path):
+    suite = tmp_path / "tiny.toml"
+    suite.write_text(SUITE)
+    text = CAMPAIGN.replace('"smoke"', f'"{suite.as_posix()}"').replace('budget = "1s", ', "")
+    file.write_text(text)
+    command = ("campaign", file, "--out", tmp_path / "out", "--device", "cpu")
+    plan = cli(*command, "--dry-run").out
+    assert "of training, plus 1 training with fixed steps; evaluation" in plan
+    limited = cli(*command, "--hours", "1")
+    assert "1 training with fixed steps: their hours are unknown" in limited.out + limited.err
+    assert "fixed steps" not in cli(*command, "--dry-run").out
 
 
 def test_cells_of_an_earlier_stage_are_not_repeated(cli, file, tmp_path):

@@ -73,6 +73,31 @@ def test_an_interrupted_run_has_the_weights_of_an_undisturbed_one(cli, tmp_path)
     assert one.read_bytes() == other.read_bytes()
 
 
+def interrupted(cli, monkeypatch, *args):
+    """The last line of a command that a signal ends as soon as it evaluates a model."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                "iclbench.runs.run.measure", lambda *a, **k: signal.raise_signal(signal.SIGTERM)
+            )
+            outcome = cli(*args)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert outcome.code == 143
+    return outcome.err.splitlines()[-1]
+
+
+def test_runs_that_have_records_already_are_counted(cli, tmp_path, monkeypatch):
+    tail = (*TASK, *TINY, "--out", tmp_path)
+    assert cli("run", "--model", "ridge", *tail).code == 0
+    last = interrupted(cli, monkeypatch, "run", "--model", "zero,ridge,averaging", *tail)
+    assert "1 of 3 runs have records; 1 more not started; the same" in last
+    last = interrupted(cli, monkeypatch, "run", "--model", "zero,ridge", "--force", *tail)
+    assert "0 of 2 runs have records; 1 more not started; the same" in last
+
+
 @pytest.mark.parametrize(
     ("flag", "how"),
     [
@@ -82,16 +107,7 @@ def test_an_interrupted_run_has_the_weights_of_an_undisturbed_one(cli, tmp_path)
     ],
 )
 def test_the_message_is_about_the_very_command(cli, tmp_path, monkeypatch, flag, how):
-    monkeypatch.setattr(
-        "iclbench.runs.run.measure", lambda *a, **k: signal.raise_signal(signal.SIGTERM)
-    )
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        outcome = cli("run", "--model", "zero,ridge", *TASK, *TINY, flag, "--out", tmp_path)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    assert outcome.code == 143
-    *_, last = outcome.err.splitlines()
+    args = ("run", "--model", "zero,ridge", *TASK, *TINY, flag, "--out", tmp_path)
+    last = interrupted(cli, monkeypatch, *args)
     assert last == f"iclbench: interrupted: 0 of 2 runs have records; 1 more not started; {how}"
     assert not list(tmp_path.rglob("*.json"))

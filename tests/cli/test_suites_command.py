@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from tiny import TASK, TINY
 
 from iclbench_solvers.simple import Zero
 
@@ -82,6 +83,21 @@ def test_a_dry_run_prints_the_cost_and_runs_nothing(cli, tmp_path, suite):
     assert "baseconv: train 3 seeds for 10m of core time each, 30m in all" in outcome.out
     assert outcome.out.splitlines()[-1] == "cost: 1h of core time"
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_with_a_tuning_trains_though_the_untuned_run_has_a_record(cli, tmp_path, suite):
+    args = ("run", "--model", "baseconv", "--out", tmp_path / "out")
+    on_suite = (*args, "--suite", suite, "--dry-run")
+    assert cli(*args, "--suite", suite).code == 0
+    assert "cost: nothing to train" in cli(*on_suite).out
+    tuned = cli(*on_suite, "--tune", "--trials", "2").out
+    assert "cost: 1 training with fixed steps\ntuning: 2 trials on the board" in tuned
+    assert "regression  baseconv: train" in tuned
+    assert "zero: record exists" in tuned
+    alone = (*args, *TASK, *TINY)
+    assert cli(*alone).code == 0
+    assert "record exists" in cli(*alone, "--dry-run").out
+    assert "record exists" not in cli(*alone, "--dry-run", "--tune").out
 
 
 def test_scores_are_printed_in_other_formats_and_with_chosen_columns(cli, tmp_path, suite):

@@ -170,3 +170,16 @@ def test_the_order_of_grids_does_not_matter_for_names_of_metrics(cli, tmp_path, 
     file.write_text(f'{defaults}[table]\nmetrics = ["squared_error", "shown"]\n{grids}')
     outcome = cli("sweep", file, "--dry-run", "--out", tmp_path / "r")
     assert outcome.code == 0, outcome.err
+
+
+def test_a_record_that_lacks_a_shift_is_no_program_of_models(cli, tmp_path):
+    file = tmp_path / "sweep.toml"
+    text = '[defaults]\ntask = "least-squares"\neval_prompts = 16\n[[grid]]\nmodel = "zero"\n'
+    file.write_text(text)
+    assert cli("sweep", file, "--out", tmp_path / "r").code == 0
+    file.write_text(f'{text}shift = ["noisy"]\n')
+    outcome = cli("sweep", file, "--dry-run", "--out", tmp_path / "r")
+    assert (
+        "1 run: 1 have a record (1 to be evaluated under further shifts), "
+        "0 to run as 0 programs of 0 models"
+    ) in outcome.out

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from tiny import MODEL, TASK, TINY
 
+from iclbench.cli import tune
+from iclbench.runs.statistics import GRADE
 from iclbench.training.loop import Training
 
 TUNE = ("tune", *MODEL, *TASK, *TINY, "--trials", "1")
@@ -38,6 +42,14 @@ def test_options_that_trials_do_not_have_are_told(cli, tmp_path):
     outcome = cli(*TUNE, "--shift", "quadrants", "--out", tmp_path, "--dry-run")
     assert outcome.code == 0
     assert "ignored: --seeds, --shift; trials have their own seeds" in outcome.err
+
+
+@pytest.mark.parametrize(("ranked", "is_told"), [("loss", True), (f"{GRADE}plot", False)])
+def test_a_grader_is_ignored_unless_a_grade_ranks(monkeypatch, capsys, ranked, is_told):
+    monkeypatch.setattr(tune, "options_given", lambda context: {"grader": "--grader"})
+    task = SimpleNamespace(primary=SimpleNamespace(metric=ranked))
+    tune._say_unused(None, [SimpleNamespace(task=task)])
+    assert ("ignored: --grader;" in capsys.readouterr().err) is is_told
 
 
 def test_an_unknown_executor_is_refused_by_a_dry_run_too(cli, tmp_path):

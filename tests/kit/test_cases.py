@@ -53,7 +53,7 @@ def outcomes(package_folder):
 
 def test_a_sound_plugin_with_every_kind_conforms(sample_plugin, monkeypatch):
     # Its executor is the local one, whose check takes seconds and has tests of its own.
-    monkeypatch.setattr("iclbench.kit.kinds.check_executor", lambda executor, folder: None)
+    monkeypatch.setattr("iclbench.kit.services.check_executor", lambda executor, folder: None)
     results = check_plugin("iclbench-fine")
     assert [(o.case.label, o.text) for o in results if o.status != "ok"] == []
     kinds = {outcome.case.kind for outcome in results}

@@ -9,12 +9,20 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from iclbench import Architecture, Config, Construction, Executor, RunSpec, UsageError
+from iclbench import (
+    Architecture,
+    Config,
+    ConformanceError,
+    Construction,
+    Executor,
+    Grader,
+    Recipe,
+    RunError,
+    Tracker,
+    UsageError,
+)
 from iclbench.kit.kinds import checks_of_entry
 from iclbench.kit.trials import NotCheckedError
-from iclbench.runs.checks import ConformanceError
-from iclbench.runs.plan import resolve
-from iclbench.sweeps.tuning.space import search_space
 from iclbench_least_squares.fixed import LeastSquares
 
 
@@ -74,56 +82,111 @@ def test_a_construction_that_does_not_fit_its_model_fails(provide):
         checks["weights partial"]()
 
 
-class NarrowConfig(Config):
-    layers: int = Field(1, le=1, description="layers")
+class Narrow(Config):
+    layers: int = Field(1, description="number of layers", le=1)
+    width: int = Field(8, description="width", le=8)
 
 
-class Narrow(OneMatrixModel):
+class NarrowModel(OneMatrixModel):
     name = "narrow"
     constructions = {}
-    Config = NarrowConfig
+    Config = Narrow
 
 
-def test_a_model_keeps_its_default_where_it_refuses_a_small_value(provide):
-    provide("model", "narrow", Narrow)
+def test_a_model_that_refuses_the_small_arguments_of_the_kit_is_checked_without_them(provide):
+    provide("model", "narrow", NarrowModel)
     checks = dict(checks_of_entry("model", "narrow"))
-    assert "least-squares" in checks["module"]()
+    assert checks["module"]().startswith("on ")
     assert checks["run"]().endswith("its record verifies")
 
 
-class Misspelled(Narrow):
-    name = "misspelled"
-    search_args = {"layer": (1,)}
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"depth": (1, 2)}, "search_args names depth, which Config lacks"),
+        ({"layers": (1, 5)}, "search_args has layers=5, which is refused"),
+    ],
+)
+def test_search_args_that_no_search_could_use_are_named(provide, monkeypatch, values, reason):
+    monkeypatch.setattr(NarrowModel, "search_args", values, raising=False)
+    provide("model", "narrow", NarrowModel)
+    with pytest.raises(ConformanceError, match=reason):
+        dict(checks_of_entry("model", "narrow"))["arguments"]()
 
 
-def test_arguments_that_a_search_would_not_find_are_named(provide):
-    provide("model", "misspelled", Misspelled)
-    with pytest.raises(ConformanceError, match="search_args names layer, which Config lacks"):
-        dict(checks_of_entry("model", "misspelled"))["arguments"]()
-    plan = resolve(RunSpec(model="misspelled", task="least-squares"))
-    with pytest.raises(UsageError, match="search_args of misspelled names layer"):
-        search_space(plan, {})
-
-
-class Addressed(Config):
+class Needed(Config):
     address: str = Field(description="where it is")
 
 
-class Remote(Executor):
-    """An executor whose package is missing; `address` has no default where `required`."""
+class Judge(Grader):
+    name = "judge"
+    Config = Needed
 
-    name = "remote"
+    def grade(self, completions, folder):
+        return {}
+
+
+class Elsewhere(Executor):
+    name = "elsewhere"
+    Config = Needed
 
     def map(self, function, jobs, workers):
-        raise UsageError("install the package of the cluster")
-        yield
+        yield from ()
 
 
 @pytest.mark.parametrize(
-    ("config", "reason"),
-    [(Config, "it can't run here: install the package"), (Addressed, "address has no default")],
+    ("kind", "entry", "check"), [("grader", Judge, "scores"), ("executor", Elsewhere, "jobs")]
 )
-def test_an_executor_that_cant_be_used_here_is_not_checked(provide, config, reason):
-    provide("executor", "remote", type("Remote", (Remote,), {"Config": config}))
-    with pytest.raises(NotCheckedError, match=reason):
-        dict(checks_of_entry("executor", "remote"))["jobs"]()
+def test_what_needs_an_argument_is_not_checked(provide, kind, entry, check):
+    provide(kind, entry.name, entry)
+    with pytest.raises(NotCheckedError, match="address has no default; call check_"):
+        dict(checks_of_entry(kind, entry.name))[check]()
+
+
+class NoCluster(Executor):
+    name = "no-cluster"
+
+    def map(self, function, jobs, workers):
+        raise RunError("there is no squeue on this machine")
+        yield
+
+
+def test_an_executor_without_its_cluster_is_not_checked(provide, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    provide("executor", "no-cluster", NoCluster)
+    with pytest.raises(NotCheckedError, match="can't run jobs here: there is no squeue"):
+        dict(checks_of_entry("executor", "no-cluster"))["jobs"]()
+
+
+STAGED = Recipe(
+    steps=100,
+    batch=4,
+    stages=({"steps": 40, "task_args": {}},),
+)
+
+
+def test_a_recipe_with_stages_is_checked(provide):
+    provide("recipe", "staged", STAGED)
+    assert dict(checks_of_entry("recipe", "staged"))["training"]().startswith("two steps of ")
+
+
+class CannotFail(Tracker):
+    name = "cannot-fail"
+
+    def start(self, spec, settings):
+        pass
+
+    def log(self, step, values):
+        pass
+
+    def finish(self, record, summary):
+        pass
+
+    def fail(self, error):
+        raise ValueError("what now?")
+
+
+def test_a_tracker_is_told_of_a_run_that_fails(provide):
+    provide("tracker", "cannot-fail", CannotFail)
+    with pytest.raises(ConformanceError, match="of a run that fails: ValueError: what now"):
+        dict(checks_of_entry("tracker", "cannot-fail"))["run"]()

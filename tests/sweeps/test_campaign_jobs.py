@@ -5,7 +5,8 @@ from __future__ import annotations
 from test_campaign import campaign, first, folder
 
 from iclbench.runs.settings import Settings
-from iclbench.sweeps.campaign.run import run_campaign, run_cell
+from iclbench.sweeps.campaign.cells import cells_of
+from iclbench.sweeps.campaign.run import one_per_search, run_campaign, run_cell
 
 __all__ = ["folder"]
 
@@ -26,6 +27,16 @@ def test_cells_run_with_the_settings_of_the_campaign(folder, monkeypatch):
     settings = Settings(folder / "out", "cpu", checkpoint_seconds=5.0, eval_batch=16)
     run_campaign(campaign(folder, first(models=["zero"])), settings)
     assert seen == [settings]
+
+
+def test_cells_that_share_a_search_are_not_run_at_the_same_time(folder):
+    """Two processes can't run one search: the second cell takes the tuning of the first."""
+    stages = (first(), first(name="b", fields={"seeds": 3}), first(name="c", models=["elsa"]))
+    cells = cells_of(campaign(folder, *stages, trials=2), Settings(folder / "out"))
+    names = [(cell.stage, cell.model) for cell in one_per_search(cells)]
+    assert ("a", "lsa") in names
+    assert ("b", "lsa") not in names
+    assert ("c", "elsa") in names
 
 
 def test_a_failure_of_a_cell_that_is_done_at_the_end_is_forgotten(folder, monkeypatch):

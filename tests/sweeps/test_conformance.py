@@ -8,6 +8,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
+from fake_queue import FakeQueue
 
 from iclbench import Executor, check_executor
 from iclbench.runs.checks import ConformanceError
@@ -148,3 +149,46 @@ class Continuing(Executor):
 def test_jobs_that_start_after_an_interruption_are_noticed(tmp_path):
     with pytest.raises(ConformanceError, match="starts after the generator has been closed"):
         conformance._check_interruption(Continuing(), 2, tmp_path)
+
+
+class Forgetful(FakeQueue):
+    """Its jobs stay in the queue when they are cancelled, though none runs."""
+
+    held = True
+
+    def map(self, function, jobs, workers):
+        folder = Path(jobs[0]["folder"])
+        (folder / "1.started").touch()
+        try:
+            yield 0, None
+        finally:
+            (folder / "1.saved").touch()
+
+
+def test_a_queue_that_keeps_cancelled_jobs_is_noticed(tmp_path):
+    queue = Forgetful(folder=tmp_path / "jobs")
+    queue.submit(len, ["a"], 1)
+    with pytest.raises(ConformanceError, match=r"the queue still has the jobs \['0'\]"):
+        conformance._check_interruption(queue, 2, tmp_path)
+
+
+class Blaming(Forgetful):
+    """Its jobs count as failed when they are cancelled."""
+
+    def map(self, function, jobs, workers):
+        for number in range(len(self.submit(function, jobs, workers))):
+            self.change(number, state="failed", reason="it was killed")
+        yield from super().map(function, jobs, workers)
+
+
+def test_a_queue_that_calls_a_cancelled_job_failed_is_noticed(tmp_path):
+    queue = Blaming(folder=tmp_path / "jobs")
+    with pytest.raises(ConformanceError, match="an interruption cancelled are listed as failed"):
+        conformance._check_interruption(queue, 2, tmp_path)
+
+
+def test_a_queue_whose_jobs_never_end_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr(conformance, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(FakeQueue, "held", True)
+    with pytest.raises(ConformanceError, match="have not ended after a long wait"):
+        conformance._check_queue(FakeQueue(folder=tmp_path), 1)

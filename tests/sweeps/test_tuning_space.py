@@ -11,6 +11,9 @@ from test_tuning import plan_of
 
 from iclbench import RunSpec, UsageError
 from iclbench.runs.plan import resolve
+from iclbench.runs.settings import Settings
+from iclbench.sweeps.tuning.search import tune
+from iclbench.sweeps.tuning.settings import SearchSettings
 from iclbench.sweeps.tuning.space import (
     PER_PROGRAM,
     _in_range,
@@ -48,6 +51,13 @@ def test_points_of_thousands_of_trials_are_made_in_seconds():
     assert points[:40] == points_of(space, plan, 40, 0)
 
 
+def test_search_args_that_the_model_lacks_are_refused(monkeypatch):
+    plan = plan_of()
+    monkeypatch.setattr(plan.architecture, "search_args", {"depth": (1, 2)})
+    with pytest.raises(UsageError, match=r"^search_args of baseconv names depth, which it lacks$"):
+        search_space(plan, {})
+
+
 def test_a_range_may_be_wider_than_a_float():
     assert _in_range((1e-300, 1e300), 0.5) == 1.0
     assert _in_range((1e-4, 1e-2), 0.5) == 1e-3
@@ -75,6 +85,14 @@ def test_what_is_given_cant_be_searched(given, changes, name):
     with pytest.raises(UsageError, match=f"^{name} can't be both given and searched"):
         require_free(changes, given.get("model_args", {}), given.get("recipe_args", {}))
     require_free({**changes, "model_args": {"width": [8]}, "init_std": None}, {"layers": 2}, {})
+
+
+def test_an_argument_both_given_and_searched_is_refused_before_any_trial(tmp_path):
+    plan = plan_of(recipe_args={"steps": 40, "learning_rate": 1e-3})
+    search = SearchSettings(trials=2, space={"learning_rate": [1e-3, 1e-2]})
+    with pytest.raises(UsageError, match="learning_rate can't be both given and searched"):
+        tune(plan, Settings(tmp_path), search)
+    assert not list(tmp_path.iterdir())
 
 
 def test_given_arguments_of_the_optimizer_fix_the_optimizer():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -14,19 +14,19 @@ from ...api.tuning import TuningDocument
 from ...console import counted
 from ...files import RECORDS, STUDIES
 from ...runs.plan import Plan
-from ...runs.reuse import Standing, asking_too, standing
+from ...runs.reuse import asking_too
 from ...runs.settings import Settings
 from ...runs.shifts import asked_shifts
 from ...runs.store import RecordStore
 from ...runs.suites import SuiteCell, find_suite
 from ...runs.tuned import TUNINGS_FOLDER, agrees, choose_tuning, read_tunings, tuned
-from ..cells import Cells, by_reason, runs_of
-from ..files import SweepFile, read_sweep_file, stages_of
-from ..tuning.planning import missing_trials, planned_search
+from ..files import read_sweep_file
+from ..tuning.planning import planned_search, require_not_given
 from ..tuning.trials import trial_budget
 from .apart import SEEDS, seed_plan, seed_settings
 from .boards import restricted, suite_cells
 from .files import Campaign, Stage, SweepEntry
+from .remaining import is_whole, plans_of, seconds_of, standing_in, trained_by_steps
 from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed, Work
 
 #: The folder of the sweeps' records, in the output folder.
@@ -68,6 +68,17 @@ class CampaignCell:
         """Whether the cell needs a process."""
         has_others = self.state == "failed" and isinstance(self.work, RunSweep)
         return self.state == "to run" or has_others
+
+
+def with_fixed_steps(cells: Iterable[CampaignCell]) -> int:
+    """How many cells train for given steps, whose time `seconds_left` lacks; not of sweeps."""
+    return sum(
+        cell.to_run
+        and isinstance(cell.work, TrainRun | TrainSeed)
+        and not (isinstance(cell.work, TrainRun) and cell.work.adds_shifts)
+        and trained_by_steps([cell.work.plan]) > 0
+        for cell in cells
+    )
 
 
 def seconds_left(cells: Iterable[CampaignCell]) -> float:
@@ -162,7 +173,7 @@ class _Progress:
     ) -> CampaignCell:
         """A model on a board, tuned by `document` or if it has been, with what is left of it."""
         cell = partial(CampaignCell, stage.name, board_cell.board.name, board_cell.model)
-        plan, search, trials = board_cell.plan, None, 0
+        plan, search, trials, search_key = board_cell.plan, None, 0, ""
         if plan is None:
             if board_cell.unsupported is not None:
                 return cell("unsupported", reason=board_cell.unsupported)
@@ -176,17 +187,19 @@ class _Progress:
                 document = document or self.tuning(plan)
                 if document is None:
                     search = self.campaign.search(board_cell.model)
-                    trials = missing_trials(plan, self.settings, search)
+                    require_not_given(plan, search)
+                    planned = planned_search(plan, self.settings, search)
+                    trials, search_key = planned.missing, planned.key
                 else:
                     plan = tuned(plan, document)
             except UsageError as error:
                 return cell("failed", reason=str(error))
-        stands = _standing(plan, self.stores)
+        stands = standing_in(plan, self.stores)
         adds_shifts = search is None and stands.state == "incomplete"
-        work = TrainRun(plan, search, trials, adds_shifts)
+        work = TrainRun(plan, search, trials, adds_shifts, search_key)
         if search is None and not stands.to_run:
             return cell("done" if stands.is_whole else "failed", work, stands.problem)
-        seconds = 0.0 if adds_shifts else _seconds(plan)
+        seconds = 0.0 if adds_shifts else seconds_of(plan)
         if trials and plan.spec.budget is not None:
             seconds += trials * Budget.parse(trial_budget(plan.spec.budget)).seconds
         return cell("to run", work, seconds_left=seconds)
@@ -199,7 +212,7 @@ class _Progress:
         if {*shifts} <= {*asked_shifts(plan)}:
             return cell
         plan = asking_too(plan, shifts)
-        lacks = cell.state == "done" and _standing(plan, self.stores).to_run
+        lacks = cell.state == "done" and standing_in(plan, self.stores).to_run
         work = replace(cell.work, plan=plan, adds_shifts=cell.work.adds_shifts or lacks)
         return replace(cell, work=work, state="to run" if lacks else cell.state)
 
@@ -211,10 +224,10 @@ class _Progress:
         for seed in cell.plan.spec.seeds:
             plan, one = seed_plan(cell.plan, seed), f"{cell.model} seed {seed}"
             one_cell = replace(cell, model=one, work=TrainSeed(cell.plan, seed), seconds_left=0.0)
-            stands = _standing(plan, stores)
+            stands = standing_in(plan, stores)
             missing += not stands.is_whole
             if stands.to_run:
-                seconds = _seconds(plan) if stands.is_missing else 0.0
+                seconds = seconds_of(plan) if stands.is_missing else 0.0
                 yield replace(one_cell, seconds_left=seconds)
             else:
                 state: State = "done" if stands.is_whole else "failed"
@@ -248,53 +261,21 @@ class _Progress:
         store = RecordStore(folder)
         try:
             file = read_sweep_file(entry.file).sized(entry.size)
-            if any(_is_whole(file, s) for s in self.published(f"{STUDIES}/{entry.out}")):
+            if any(is_whole(file, s) for s in self.published(f"{STUDIES}/{entry.out}")):
                 return cell("done")
-            plans, waiting, failures = _plans_of(file, store)
+            plans, waiting, failures = plans_of(file, store)
         except IclbenchError as error:
             return cell("failed", reason=str(error))
-        standings = [_standing(plan, [store]) for plan in plans]
+        standings = [standing_in(plan, [store]) for plan in plans]
         failures += [stands.problem for stands in standings if stands.problem]
         left = sum(stands.to_run for stands in standings) + waiting
         pairs = zip(plans, standings, strict=True)
         missing = [plan for plan, stands in pairs if stands.is_missing]
         # The hours are those of all runs that train by steps.
-        by_steps = _trained_by_steps(plans) + waiting
-        share = (_trained_by_steps(missing) + waiting) / by_steps if by_steps else 0.0
-        seconds = 3600 * entry.hours * share + sum(_seconds(plan) for plan in missing)
+        by_steps = trained_by_steps(plans) + waiting
+        share = (trained_by_steps(missing) + waiting) / by_steps if by_steps else 0.0
+        seconds = 3600 * entry.hours * share + sum(seconds_of(plan) for plan in missing)
         work = RunSweep(entry, folder, left) if left else None
         if failures:
             return cell("failed", work, failures[0], seconds)
         return cell("to run" if work else "done", work, seconds_left=seconds)
-
-
-def _trained_by_steps(plans: Sequence[Plan]) -> int:
-    return sum(plan.recipe is not None and not plan.spec.budget for plan in plans)
-
-
-def _standing(plan: Plan, stores: Sequence[RecordStore]) -> Standing:
-    """How the plan's record stands: whole if it is in one store, else as in that of its runs."""
-    standings = [standing(store, plan.spec, asked_shifts(plan)) for store in stores]
-    return next((stands for stands in standings if stands.is_whole), standings[0])
-
-
-def _is_whole(file: SweepFile, store: RecordStore) -> bool:
-    """Whether every run of a sweep has a record in the store."""
-    plans, waiting, failures = _plans_of(file, store)
-    return not waiting and not failures and all(_standing(p, [store]).is_whole for p in plans)
-
-
-def _plans_of(file: SweepFile, store: RecordStore) -> tuple[list[Plan], int, list[str]]:
-    """The plans of a sweep, how many runs wait for the weights of others, and what can't run."""
-    cells = Cells(file, store)
-    for grids in stages_of(file):
-        cells.resolve(grids)
-    plans = [cells.plan(cell) for cell in cells.in_order()]
-    return plans, runs_of(cells.waiting), by_reason(cells.failures)
-
-
-def _seconds(plan: Plan) -> float:
-    """What the plan's budget is; 0 without one."""
-    if plan.recipe is None or plan.spec.budget is None:
-        return 0.0
-    return float(Budget.parse(plan.spec.budget).times(len(plan.spec.seeds)).seconds)

@@ -33,7 +33,7 @@ from ..sweep import sweep
 from ..tuning.search import tune_and_write
 from ..tuning.settings import SearchSettings
 from .apart import PATIENCE, merge, run_seed, take_seeds
-from .cells import CampaignCell, cells_of
+from .cells import CampaignCell, cells_of, with_fixed_steps
 from .files import Campaign
 from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed, Work
 
@@ -75,7 +75,7 @@ def run_campaign(
 
     With `hours`, no cell starts that takes longer than what remains of them. `report` gets a line
     per cell that ended, and `listener` what the executor tells. Raises UsageError for an executor
-    with a queue and for a device that can't be used, and Interrupted after a signal; trials,
+    with a queue, no worker, or a device that can't be used, and Interrupted after a signal; trials,
     checkpoints and records are kept.
     """
     program = executor_of(settings, executor, executor_args or {}, workers)
@@ -91,14 +91,19 @@ def run_campaign(
         while True:
             cells = cells_of(campaign, settings)
             failures |= {c.name: f"{c.name}: {c.reason}" for c in cells if c.state == "failed"}
+            done = {cell.name for cell in cells if cell.state == "done"}
             missing = [cell for cell in cells if cell.to_run and cell.name not in tried]
             if not missing:
+                # Another process may have done what failed here beside it.
+                failures = {name: line for name, line in failures.items() if name not in done}
                 # Without a limit of hours, what still waits never gets what it waits for.
                 waiting = [cell for cell in cells if cell.state == "waiting" and until is None]
-                done = {cell.name for cell in cells if cell.state == "done"}
-                # Another process may have finished what failed here beside it.
-                left = [reason for name, reason in failures.items() if name not in done]
-                return left or [f"{c.name}: {c.reason}" for c in waiting]
+                return list(failures.values()) or [f"{c.name}: {c.reason}" for c in waiting]
+            missing = missing if workers == 1 else one_per_search(missing)
+            stepped = with_fixed_steps(missing)
+            if until is not None and stepped:
+                what = counted(stepped, "training")
+                report(f"{what} with fixed steps: their hours are unknown and not limited")
             tried |= {cell.name for cell in missing}
             jobs = [_job(cell, settings, until, workers) for cell in missing]
             with closing(program.map(run_cell, jobs, workers)) as outcomes:
@@ -108,6 +113,15 @@ def run_campaign(
                     report(f"[{finished}/{len(jobs)}] {name}: {reason or 'done'}")
                     if reason not in {None, NO_HOURS}:
                         failures[name] = f"{name}: {reason}"
+
+
+def one_per_search(cells: list[CampaignCell]) -> list[CampaignCell]:
+    """The cells without those that need a search of an earlier one.
+
+    Two processes can't run one search; once it has ended, the others find its tuning.
+    """
+    keys = [cell.work.search_key if isinstance(cell.work, TrainRun) else "" for cell in cells]
+    return [cell for i, cell in enumerate(cells) if not keys[i] or keys[i] not in keys[:i]]
 
 
 def _job(

@@ -14,6 +14,8 @@ from .files import SweepEntry
 class TrainRun:
     """A run; with `search`, it is tuned first, which takes `trials` that have no record yet.
 
+    Searches with the same `search_key` share trials and can't run at the same time.
+
     If it `adds_shifts`, it has a record, to which evaluations under shifts are added.
     """
 
@@ -21,6 +23,7 @@ class TrainRun:
     search: SearchSettings | None = None
     trials: int = 0
     adds_shifts: bool = False
+    search_key: str = ""
 
 
 @dataclass(frozen=True)

@@ -80,12 +80,6 @@ def planned_search(plan: Plan, settings: Settings, search: SearchSettings) -> Pl
     )
 
 
-def missing_trials(plan: Plan, settings: Settings, search: SearchSettings) -> int:
-    """How many trials an untuned plan's search lacks; raises UsageError as `tune` does."""
-    require_not_given(plan, search)
-    return planned_search(plan, settings, search).missing
-
-
 def require_not_given(plan: Plan, search: SearchSettings) -> None:
     """Raise UsageError for an argument that the plan's request gives and the search changes."""
     require_free(search.space, plan.request.model_args, plan.request.recipe_args)
