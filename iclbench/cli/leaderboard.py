@@ -180,7 +180,7 @@ def build(
             parser=usable_path,
         ),
     ] = Path(LEADERBOARDS),
-    parquet: Annotated[bool, typer.Option(help="Write rows.parquet, which needs pyarrow.")] = True,
+    parquet: Annotated[bool, typer.Option(help="Write rows.parquet and curves.parquet.")] = True,
 ) -> None:
     """Write Markdown pages, CSV and Parquet of all records in a folder."""
     from ..leaderboards.build import build as build_tables
