@@ -23,7 +23,7 @@ from iclbench import full_precision, write_atomically
 from . import argument_parser
 from .configurations import CONFIGURATIONS, Configuration
 from .loops import Worker, makers
-from .measured import commit, processor
+from .measured import commit, load, processor
 from .report import print_configuration
 from .timing import clock_kind, interleave, matmul_peak
 
@@ -124,8 +124,8 @@ def main() -> None:
 
 
 def measure_with_load(configuration: Configuration, device: str, quick: bool) -> dict[str, Any]:
-    """One configuration's row, with the load average and the speed of a large product."""
-    load = [os.getloadavg()[0]]
+    """One configuration's row, with the load averages and the speed of a large product."""
+    before = load()
     with full_precision(torch.float32):
         peak = matmul_peak(device)
     row = measure(configuration, device, quick)
@@ -134,7 +134,7 @@ def measure_with_load(configuration: Configuration, device: str, quick: bool) ->
     return {
         **row,
         "peak_flops": {kind: max(peak[kind], again[kind]) for kind in peak},
-        "load": [*load, os.getloadavg()[0]],
+        "load": [average for average in (before, load()) if average is not None],
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
         "commit": commit(),
     }

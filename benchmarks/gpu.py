@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("part", type=int, choices=list(PARTS))
     parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
     parser.add_argument("--minutes", type=float, default=9.0)
-    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "build/gpu/state")))
+    parser.add_argument("--out", type=Path, help="default: $OUT, or else the folder of --state")
     parser.add_argument("--state", type=Path, default=Path("build/gpu/state"))
     parser.add_argument("--toy", action="store_true", help="as small as a test needs it")
     parser.add_argument("--seeds", type=int, default=2, help="seeds of a row")
@@ -137,7 +137,7 @@ def main() -> None:
             a.part,
             lambda folder: Slice(a.device, a.toy, folder, until, a.seeds, a.budget),
             a.state,
-            a.out,
+            a.out or Path(os.environ.get("OUT") or a.state),
         )
     )
 

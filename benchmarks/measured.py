@@ -47,13 +47,19 @@ def facts() -> dict[str, str]:
     }
 
 
+def load() -> float | None:
+    """The load average of the last minute; None on Windows, which has none."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
 def measured(command: str, rows: Sequence[dict[str, Any]]) -> Content:
     """What a file of measurements holds: the rows, the command and the circumstances."""
+    average = load()
     return {
         "command": command,
         **facts(),
         "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
+        "load": None if average is None else round(average, 1),
         "rows": list(rows),
     }
 
@@ -65,10 +71,11 @@ def number(value: float | None, form: str = ".1e") -> str:
 
 def text(content: Content) -> str:
     """The table below a line about its circumstances."""
+    load_average = content["load"]
+    busy = "" if load_average is None else f" at a load average of {load_average}"
     circumstances = (
         f"`{content['command']}`, {content['date']}, commit {content['commit']}, "
-        f"{content['processor']}, {content['cores']} cores at a load average of {content['load']}, "
-        f"torch {content['torch']}:"
+        f"{content['processor']}, {content['cores']} cores{busy}, torch {content['torch']}:"
     )
     table = tabulate(content["rows"], headers="keys", tablefmt="github", disable_numparse=True)
     return f"{circumstances}\n\n{table}"

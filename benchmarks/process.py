@@ -8,14 +8,16 @@ import sys
 import time
 from typing import NamedTuple
 
-#: Runs a command and prints, as its last line, its CPU seconds and the most memory, in KiB. A
+#: Runs a command and prints, as its last line, its CPU seconds and the most memory, in bytes. A
 #: process of its own does it, since the system counts the memory of what starts a command as if it
 #: were the command's.
 MEASURE = """
 import resource, subprocess, sys
 code = subprocess.run(sys.argv[1:]).returncode
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+# The unit of ru_maxrss is a byte on macOS, and a KiB elsewhere.
+unit = 1 if sys.platform == "darwin" else 1024
+print(used.ru_utime + used.ru_stime, used.ru_maxrss * unit)
 sys.exit(code)
 """
 
@@ -49,5 +51,5 @@ def used_by(*words: str) -> Used:
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment, text=True)
     wall = time.perf_counter() - began
     output, _, numbers = done.stdout.rstrip("\n").rpartition("\n")
-    cpu, kibibytes = map(float, numbers.split())
-    return Used(cpu, wall, kibibytes * 1024 / 1e9, output)
+    cpu, peak_bytes = map(float, numbers.split())
+    return Used(cpu, wall, peak_bytes / 1e9, output)

@@ -5,7 +5,7 @@
 Prints, with the date and commit, the CPU seconds of processes with one thread (which a busy machine
 affects less than the wall clock), their wall-clock seconds and the most memory of the process:
 
-- `leaderboard show` of so many records on a hundred boards, and of none;
+- `leaderboard show` of one record in full, and the summary of so many on a hundred boards;
 - `verify` of records of one board in this process, and with a worker per core;
 - a solver's run, and `import torch` alone;
 - solvers on so many prompts.
@@ -64,9 +64,10 @@ def measurements(
     yield line("import torch", "-c", "import torch")
     yield line("a solver's run", "-m", "iclbench", *solver, str(folder / "solver"))
     show = ["-m", "iclbench", "leaderboard", "show"]
-    yield line("leaderboard show, 1 record", *show, str(folder / "solver"))
+    yield line("leaderboard show, 1 record in full", *show, str(folder / "solver"))
     many(folder / "many", records)
-    yield line(f"leaderboard show, {records:,} records", *show, str(folder / "many"))
+    summary = f"leaderboard show, {records:,} records, summary of {BOARDS} boards"
+    yield line(summary, *show, str(folder / "many"))
     for value in range(verified):
         run("constant", **TASK, model_args={"value": float(value)}, out=folder / "verified")
     verify = ["-m", "iclbench", "verify", str(folder / "verified"), "--workers"]

@@ -17,12 +17,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.version import Version
 
 from . import ROOT, argument_parser
 
@@ -75,24 +76,33 @@ def requirements(name: str) -> list[str]:
 
 
 def download(folder: Path) -> None:
-    """Fill the folder; wheels that are there already stay."""
+    """Fill the folder; wheels of the installed versions stay, and others are deleted."""
     folder.mkdir(parents=True, exist_ok=True)
     pip = [sys.executable, "-m", "pip", "--quiet"]
     platforms = [f"--platform={name}_x86_64" for name in PLATFORMS]
-    wanted = [f"{name}=={metadata.version(name)}" for name in missing()]
+    versions = {name: metadata.version(name) for name in missing()}
+    delete_outdated(folder, versions)
+    wanted = [f"{name}=={version}" for name, version in versions.items()]
     subprocess.run(
         [*pip, "download", "--no-deps", "--only-binary=:all:", f"--python-version={PYTHON}",
          "--implementation=cp", *platforms, "--dest", str(folder), *wanted],
         check=True,
     )  # fmt: skip
-    for earlier in folder.glob("iclbench-*.whl"):
-        earlier.unlink()
     with tempfile.TemporaryDirectory() as temporary:
         subprocess.run(
             [*pip, "wheel", "--no-deps", "--wheel-dir", temporary, str(ROOT)], check=True
         )
         (wheel,) = Path(temporary).glob("*.whl")
         keep_metadata(wheel, folder / wheel.name)
+
+
+def delete_outdated(folder: Path, versions: Mapping[str, str]) -> None:
+    """Delete the wheels that are not of these versions: pip refuses two of one distribution."""
+    kept = {(name, Version(version)) for name, version in versions.items()}
+    for path in folder.glob("*.whl"):
+        name, version, *_ = parse_wheel_filename(path.name)
+        if (name, version) not in kept:
+            path.unlink()
 
 
 def keep_metadata(wheel: Path, path: Path) -> None:

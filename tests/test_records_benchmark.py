@@ -23,6 +23,7 @@ def test_its_records_are_sound_and_on_as_many_boards(tmp_path, monkeypatch):
 
 
 def test_the_memory_of_a_process_is_its_own():
+    pytest.importorskip("resource", reason="only Unix counts a process's memory in this way")
     small, large = (used_by("-c", f"len(b'x' * {n})") for n in (1, 300_000_000))
     assert min(small[:3]) > 0
     assert large.gigabytes - small.gigabytes > 0.25
