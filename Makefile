@@ -80,7 +80,9 @@ VERSION ?= Unreleased
 # Print the release notes of a version: VERSION=0.1.0.
 notes:
 	@awk -v version='$(VERSION)' '/^## / { on = ($$2 == version) } \
-	  on { lines++; print } END { exit lines == 0 }' CHANGELOG.md
+	  on { lines++; print } \
+	  END { if (!lines) { print "CHANGELOG.md has no section " version > "/dev/stderr"; exit 1 } }' \
+	  CHANGELOG.md
 
 JOBS ?= 2
 OUT ?= leaderboards/campaign
@@ -105,9 +107,11 @@ STATE ?= build/gpu/state
 gpu: DEVICE ?= cuda
 # Run PART=0…5 of what is measured on a GPU; needs no .venv.
 gpu:
-	@if [ -d $(WHEELS) ] && [ ! -d build/gpu/site ]; then rm -rf build/gpu/site.new && \
+	@if [ -d $(WHEELS) ] && { [ ! -d build/gpu/site ] || \
+	  [ -n "$$(find $(WHEELS) -newer build/gpu/site)" ]; }; then rm -rf build/gpu/site.new && \
 	  $(PYTHON) -m pip install --quiet --no-index --no-deps --no-compile \
-	    --target build/gpu/site.new $(WHEELS)/*.whl && mv build/gpu/site.new build/gpu/site; fi
+	    --target build/gpu/site.new $(WHEELS)/*.whl && rm -rf build/gpu/site && \
+	  mv build/gpu/site.new build/gpu/site && touch build/gpu/site; fi
 	PYTHONPATH=.:plugins:tasks:build/gpu/site $(PYTHON) -m benchmarks.gpu $(PART) \
 	  --device $(DEVICE) --state $(STATE) $(ARGS)
 

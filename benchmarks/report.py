@@ -67,7 +67,7 @@ def table(setup: dict[str, Any], row: dict[str, Any]) -> str:
 
 def print_configuration(setup: dict[str, Any], row: dict[str, Any]) -> None:
     """Print one configuration's table with its notes."""
-    load = "–".join(f"{value:.0f}" for value in row["load"])
+    load = "–".join(f"{value:.0f}" for value in row["load"]) or "unknown"
     made = f"{row['created']}, {code_of(row)}"
     print(f"#### {row['name']}, batch {row['batch']}\n\nLoad average {load}, {made}.\n")
     print(f"{table(setup, row)}\n", flush=True)
