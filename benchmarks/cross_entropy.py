@@ -16,6 +16,7 @@ import sys
 import time
 
 import torch
+from torch import Tensor
 
 from iclbench.nn.logits import FactoredLogits, token_loss
 
@@ -34,16 +35,14 @@ def measure(method: str, args: argparse.Namespace) -> dict[str, float]:
     target = torch.randint(args.vocabulary, (args.batch, args.length), **shape)
     # Training keeps these gradients anyway, so they count as allocated before.
     weight.grad, states.grad = torch.zeros_like(weight), torch.zeros_like(states)
+    # The first pass of a process also loads kernels and starts threads.
+    tiny = torch.randn(1, 2, args.width, **shape).requires_grad_()
+    float(_loss_after_backward(method, tiny, weight, target[:1, :2], args.autocast))
+    weight.grad.zero_()
     before = _peak_memory(device)
     start = time.perf_counter()
-    with torch.autocast(device.type, torch.bfloat16, enabled=args.autocast):
-        if method == "logits":
-            loss = token_loss(states @ weight.mT, target)
-        else:
-            loss = token_loss(FactoredLogits(states, weight, None), target)
-        loss.mean().backward()
     # float() waits for the GPU, so that the time includes the whole backward pass.
-    value = float(loss.mean())
+    value = float(_loss_after_backward(method, states, weight, target, args.autocast))
     return {
         "loss": value,
         "seconds": time.perf_counter() - start,
@@ -51,10 +50,24 @@ def measure(method: str, args: argparse.Namespace) -> dict[str, float]:
     }
 
 
+def _loss_after_backward(
+    method: str, states: Tensor, weight: Tensor, target: Tensor, autocast: bool
+) -> Tensor:
+    """The mean loss of all tokens; adds to the gradients of the factors."""
+    with torch.autocast(states.device.type, torch.bfloat16, enabled=autocast):
+        if method == "logits":
+            loss = token_loss(states @ weight.mT, target)
+        else:
+            loss = token_loss(FactoredLogits(states, weight, None), target)
+        loss.mean().backward()
+    return loss.detach().mean()
+
+
 def _peak_memory(device: torch.device) -> float:
     """Peak memory so far, in bytes."""
     if device.type == "cuda":
         return float(torch.cuda.max_memory_allocated(device))
+    # In bytes on macOS, and in KiB elsewhere.
     unit = 1.0 if sys.platform == "darwin" else 1024.0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

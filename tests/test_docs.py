@@ -138,6 +138,8 @@ def test_release_notes_are_a_section_of_the_changelog():
     assert notes.strip() in (ROOT / "CHANGELOG.md").read_text("utf-8")
     missing = subprocess.run([*words, "VERSION=99.9"], check=False, capture_output=True, text=True)
     assert missing.returncode != 0
+    assert "CHANGELOG.md has no section 99.9" in missing.stderr
+    assert missing.stdout == ""
 
 
 def test_the_readme_s_plugin_works(cli, tmp_path, provide):

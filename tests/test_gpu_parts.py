@@ -174,6 +174,32 @@ def test_the_wheels_are_those_that_the_machine_lacks(tmp_path):
     assert names == ["iclbench-1.dist-info/METADATA", "iclbench-1.dist-info/RECORD"]
 
 
+def test_wheels_of_another_version_or_of_what_is_not_missing_are_deleted(tmp_path, monkeypatch):
+    monkeypatch.setattr(wheels, "missing", lambda: ["pydantic-core", "rich"])
+    versions = {"pydantic-core": "2.1", "rich": "13.7"}
+    monkeypatch.setattr(wheels.metadata, "version", versions.__getitem__)
+    names = ["iclbench-0.1.0-py3-none-any.whl", "pydantic_core-2.0-cp312-none-any.whl",
+             "pydantic_core-2.1-cp312-none-any.whl", "old-1.0-py3-none-any.whl"]  # fmt: skip
+    for name in names:
+        (tmp_path / name).touch()
+    wheels.remove_earlier(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [names[2]]
+
+
+def test_a_part_writes_to_out_or_else_to_the_state(tmp_path, monkeypatch):
+    folders = []
+    monkeypatch.setattr(gpu, "run_part", lambda part, make, state, out: folders.append(out) or 0)
+    for environment, words, expected in (
+        ("", (), "state"), ("out", (), "out"), ("out", ("--out", "named"), "named"),
+    ):  # fmt: skip
+        monkeypatch.setenv("OUT", str(tmp_path / environment) if environment else "")
+        options = ["--state", str(tmp_path / "state"), *words]
+        monkeypatch.setattr("sys.argv", ["gpu", "1", *options])
+        with pytest.raises(SystemExit):
+            main()
+        assert folders[-1].name == expected
+
+
 def test_the_wheels_fit_beside_the_tree():
     """`make gpu-wheels` renews the sizes, which it must after a change of the dependencies."""
     sizes = json.loads(wheels.SIZES.read_text("utf-8"))

@@ -25,3 +25,10 @@ def test_the_circumstances_are_those_of_a_single_row_and_the_processor_a_record_
     assert row["processor"] == cpu_name()
     monkeypatch.setattr("benchmarks.measured.cpu_name", lambda: None)
     assert facts()["processor"]  # where the system does not say, the architecture
+
+
+def test_a_system_without_a_load_average_leaves_it_out(monkeypatch):
+    monkeypatch.delattr("os.getloadavg", raising=False)
+    content = measured("python -m benchmarks.x", [])
+    assert content["load"] is None
+    assert f"{content['cores']} cores, torch" in text(content)

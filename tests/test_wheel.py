@@ -104,7 +104,10 @@ def test_it_is_the_wheel_that_runs(clean):
     (package,) = clean.site.glob("iclbench-*.dist-info")
     metadata = (package / "METADATA").read_text("utf-8")
     assert "Classifier: Programming Language :: Python :: 3.11" in metadata
-    assert "License-Expression: Apache-2.0" in metadata
+    assert "License-Expression: Apache-2.0 AND MIT\n" in metadata
+    licenses = package / "licenses"
+    for name in ("fashion-mnist", "emoji"):
+        assert (licenses / "tasks/iclbench_imagenet" / name / "LICENSE").is_file()
     where = clean("plugins", "--format", "json")
     assert str(ROOT) not in where
     assert (clean.site / "iclbench" / "__init__.py").is_file()

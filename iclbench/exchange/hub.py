@@ -68,7 +68,7 @@ class Hub:
         try:
             import huggingface_hub
         except ImportError:
-            raise UsageError("the hub needs huggingface_hub: pip install 'iclbench[hub]'") from None
+            raise UsageError("the hub needs huggingface_hub: pip install huggingface_hub") from None
         self.endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
         _require_safe(self.endpoint)
         self._token: str | None = huggingface_hub.get_token()

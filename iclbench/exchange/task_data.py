@@ -276,5 +276,5 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise UsageError("Parquet needs pyarrow: pip install 'iclbench[parquet]'") from None
+        raise UsageError("Parquet needs pyarrow: pip install pyarrow") from None
     return pyarrow, parquet

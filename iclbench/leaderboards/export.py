@@ -127,7 +127,7 @@ def as_parquet(table: pd.DataFrame) -> bytes:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise UsageError("Parquet needs pyarrow: pip install 'iclbench[parquet]'") from None
+        raise UsageError("Parquet needs pyarrow: pip install pyarrow") from None
     data = table.to_parquet(index=False, engine="pyarrow")
     if not isinstance(data, bytes):
         raise TypeError("pandas wrote no Parquet")

@@ -279,6 +279,9 @@ def test_the_workflow_runs_no_code_of_the_pull_request():
     workflow = yaml.safe_load(text)
     (trigger,) = workflow[True]  # `on` is a boolean in YAML
     assert trigger == "pull_request_target"
+    # A pull request to another branch would be checked by that branch's code; "edited": a new base.
+    assert workflow[True][trigger]["branches"] == ["main"]
+    assert "edited" in workflow[True][trigger]["types"]
     assert workflow["permissions"] == {"contents": "read"}
     assert "secrets." not in text
     steps = workflow["jobs"]["submit"]["steps"]
