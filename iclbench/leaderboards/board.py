@@ -21,7 +21,7 @@ from .arguments import argument_pairs
 from .export import export_table
 from .floor import Floor, floor_of
 from .grouping import grouped
-from .groups import rows_of
+from .groups import by_training, rows_of
 from .labels import grader_name
 from .ranking import Rank
 from .row import Row
@@ -46,12 +46,12 @@ _SHOWN = {
 
 
 def tracks_of(records: Iterable[Record]) -> list[str]:
-    """The tracks of trained records: those of most models first, and those without one last."""
+    """The tracks of trained records: those of most models first, of equal ones the longest."""
     models: dict[str, set[str]] = {}
     for record in records:
         if record.spec.origin == "trained":
             models.setdefault(record.track or "", set()).add(record.spec.model)
-    return sorted(models, key=lambda track: (not track, -len(models[track]), track))
+    return sorted(models, key=lambda track: (not track, -len(models[track]), by_training(track)))
 
 
 @dataclass(frozen=True)

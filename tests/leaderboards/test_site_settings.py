@@ -9,7 +9,7 @@ import pytest
 
 from iclbench import RecordStore
 from iclbench.api.record import MAIN
-from iclbench.leaderboards.board import Board, boards
+from iclbench.leaderboards.board import Board, boards, tracks_of
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.site import settings
 from iclbench.leaderboards.site.dotplot import board_dots
@@ -121,8 +121,26 @@ def test_the_panel_of_compute_has_the_longest_training_of_each_model(tracked, ab
     )
     compute = compute_panel([Board((short, long), None)], about)
     assert re.findall(r"runs/([\w-]+)\.html", compute["svg"]) == [long.record.id]
-    assert "2h" in compute["svg"]
     assert compute["setting"].startswith("2 core hours per seed")
+    assert ", 2h" not in compute["svg"]
+    # A label names a track other than that of most models.
+    spec = short.record.spec.model_copy(update={"model": "lsa"})
+    other = replace(short, record=short.record.model_copy(update={"spec": spec}))
+    assert ", 2h" in compute_panel([Board((short, other, long), None)], about)["svg"]
+
+
+@pytest.mark.parametrize("more", ["1m", "10m"])
+def test_the_first_track_is_that_of_most_models_and_of_equal_ones_the_longest(tracked, more):
+    record = next(row.record for board in tracked for row in board.rows if row.track)
+
+    def of_track(track, models):
+        spec = record.spec
+        return [record.model_copy(update={"track": track, "spec": spec.model_copy(
+            update={"model": f"model-{i}"})}) for i in range(models)]  # fmt: skip
+
+    equal = [*of_track("1m", 2), *of_track("10m", 2), *of_track("1h", 2), *of_track(None, 3)]
+    assert tracks_of(equal) == ["1h", "10m", "1m", ""]
+    assert tracks_of([*equal, *of_track(more, 3)])[0] == more
 
 
 def test_the_rows_of_all_tracks_are_in_one_plot(tracked, about):
