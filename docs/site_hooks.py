@@ -6,7 +6,6 @@ such a link becomes one to the page that the file has on the site, or plain text
 
 from __future__ import annotations
 
-import ast
 import posixpath
 import re
 from pathlib import Path
@@ -56,26 +55,11 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def _unlisted() -> str:
-    """Entries of the reference for public names that no page of docs/reference lists."""
-    tree = ast.parse((ROOT / "iclbench" / "__init__.py").read_text("utf-8"))
-    (names,) = (
-        ast.literal_eval(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    )
-    pages = "".join(path.read_text("utf-8") for path in (ROOT / "docs/reference").glob("*.md"))
-    listed = set(re.findall(r"^::: iclbench\.(\w+)$", pages, re.M))
-    return "".join(f"\n::: iclbench.{name}\n" for name in names if name not in listed)
-
-
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Take out what generates the page, and rewrite links to files of the repository."""
     place = page.file.src_uri
     origin = next((src for src, uri in ELSEWHERE.items() if uri == place), f"docs/{place}")
     markdown = _COG.sub("", markdown)
-    if place == "reference/running.md":
-        markdown += _unlisted()
     parts, end = [], 0
     for fence in _FENCE.finditer(markdown):
         parts += [rewritten(markdown[end : fence.start()], origin, place), fence[0]]

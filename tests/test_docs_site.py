@@ -14,6 +14,8 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 
+import iclbench
+
 ROOT = Path(__file__).parents[1]
 #: Attributes whose address a browser fetches when it shows a page.
 FETCHED = {
@@ -121,6 +123,12 @@ def _check_reference(pages):
     assert [name for name in names if f"iclbench.{name}" not in anchors] == []
     hooks = re.findall(r"^def (iclbench_\w+)", (ROOT / "iclbench/hookspecs.py").read_text(), re.M)
     assert [hook for hook in hooks if f"iclbench.hookspecs.{hook}" not in anchors] == []
+
+
+def test_every_public_name_has_one_place_in_the_reference():
+    pages = "".join(path.read_text("utf-8") for path in (ROOT / "docs/reference").glob("*.md"))
+    listed = re.findall(r"^::: iclbench\.(\w+)$", pages, re.M)
+    assert sorted(listed) == sorted([*iclbench.__all__, "hookspecs"])
 
 
 def test_a_link_out_of_docs_leads_to_its_page_or_is_text(monkeypatch):
