@@ -77,7 +77,6 @@ site: $(VENV)/installed-dev
 	  $(if $(SOURCE),--source $(SOURCE))
 
 VERSION ?= Unreleased
-VERSION ?= Unreleased
 # Print release notes: VERSION=X.Y.Z, or what is unreleased.
 notes:
 	@awk -v version='$(VERSION)' '/^## / { on = ($$2 == version) } on { lines++; print } \

@@ -32,7 +32,7 @@ import numpy as np
 import torch
 from tabulate import tabulate
 
-from iclbench import Record, RecordStore
+from iclbench import Record, RecordStore, write_atomically
 from iclbench.runs.store import read_record
 from iclbench.runs.tuned import read_tuning
 
@@ -235,7 +235,8 @@ def main() -> None:
             limits = arguments.seconds, arguments.threads
             rows[name] = pool.submit(measure, name, train, *limits).result()
         if arguments.json is not None:
-            arguments.json.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
+            text = json.dumps(list(rows.values()), indent=1) + "\n"
+            write_atomically(arguments.json, text.encode())
     print(f"{table(list(rows.values()))}\n\n{against_papers(list(rows.values()))}")
 
 

@@ -30,7 +30,7 @@ from tabulate import tabulate
 from iclbench.files import write_atomically
 
 from . import argument_parser
-from .accuracy import chosen
+from .accuracy import chosen, read_rows
 from .accuracy_trainings import garg, ours, precision_ls
 from .measured import facts
 from .watch import EXAMPLES, Watch
@@ -130,9 +130,7 @@ def main() -> None:
         print(table(json.loads(arguments.report.read_text())))
         return
     os.environ["OMP_NUM_THREADS"] = "1"
-    rows = {}
-    if arguments.json is not None and arguments.json.exists():
-        rows = {row["training"]: row for row in json.loads(arguments.json.read_text())}
+    rows = read_rows(arguments.json)
     named = pairs(arguments.garg, arguments.precision_ls)
     for name, pair in chosen(named, arguments.only).items():
         speeds = measure(pair, arguments.seconds, arguments.rounds)

@@ -20,6 +20,7 @@ import torch
 from tabulate import tabulate
 
 from iclbench.devices import cpu_name
+from iclbench.files import write_atomically
 
 from . import ROOT, argument_parser
 
@@ -85,7 +86,7 @@ def publish(content: Content, path: Path | None) -> None:
     """Print the table, and write the file if there is to be one."""
     print(text(content))
     if path is not None:
-        path.write_text(json.dumps(content, indent=1) + "\n")
+        write_atomically(path, json.dumps(content, indent=1).encode() + b"\n")
 
 
 def main() -> None:

@@ -9,9 +9,8 @@ import time
 from typing import NamedTuple
 
 #: Runs a command and prints, as its last line, its CPU seconds and the most memory, in KiB (macOS
-#: counts it in bytes). A
-#: process of its own does it, since the system counts the memory of what starts a command as if it
-#: were the command's.
+#: counts it in bytes). A process of its own does it, since the system counts the memory of what
+#: starts a command as if it were the command's.
 MEASURE = """
 import resource, subprocess, sys
 code = subprocess.run(sys.argv[1:]).returncode

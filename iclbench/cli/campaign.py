@@ -113,7 +113,7 @@ def _end(failures: list[str], out: Path) -> None:
 def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
     """Print every cell with what is left of it, and the time of each stage; the exit code."""
     from ..display.views import duration
-    from ..sweeps.campaign.cells import cells_of, seconds_left, with_fixed_steps
+    from ..sweeps.campaign.cells import cells_of, count_fixed_steps, seconds_left
 
     cells = cells_of(content, settings)
     width = max(len(cell.board) for cell in cells)
@@ -135,7 +135,7 @@ def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
     # A cell is one process, whatever the number of workers.
     least = max(left / workers, max((cell.seconds_left for cell in cells), default=0.0))
     at_once = f", or at least {duration(least)} with {workers} at once" if workers > 1 else ""
-    stepped = with_fixed_steps(cells)
+    stepped = count_fixed_steps(cells)
     plus = f", plus {counted(stepped, 'training')} with fixed steps" if stepped else ""
     typer.echo(f"left: {duration(left)} of training{at_once}{plus}; evaluation comes on top")
     return int(any(cell.state == "failed" for cell in cells))

@@ -130,7 +130,7 @@ def _upload(
 
 def _outdated(package: Package, state: State | None) -> list[str]:
     """The repository's files that iclbench wrote earlier, and that the new commit lacks."""
-    from ..exchange.pulling import written_by_iclbench
+    from ..exchange.listing import written_by_iclbench
 
     before = [entry.path for entry in state.files] if state else []
     return sorted(p for p in before if p not in package.files and written_by_iclbench(p))

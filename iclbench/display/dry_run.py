@@ -29,9 +29,7 @@ MEASURING = 60.0
 NOT_MEASURED = Estimate(None, None, None)
 
 
-def estimates(
-    plans: Sequence[Plan], settings: Settings, *, tunes: bool = False
-) -> dict[str, Estimate]:
+def estimates(plans: Sequence[Plan], settings: Settings, *, tunes: bool) -> dict[str, Estimate]:
     """The estimates of the plans that train and have no record, by the run's id.
 
     With `tunes`, plans are tuned first, so that records of the untuned ones don't count. Slow
@@ -84,17 +82,17 @@ def total(measured: Mapping[str, Estimate]) -> str:
     return " and ".join(parts)
 
 
-def trains(plan: Plan, settings: Settings, *, tunes: bool = False) -> bool:
+def trains(plan: Plan, settings: Settings, *, tunes: bool) -> bool:
     """Whether running a plan trains a model."""
     return plan.recipe is not None and standing_of(plan, settings, tunes=tunes).is_missing
 
 
-def damaged(plans: Sequence[Plan], settings: Settings, *, tunes: bool = False) -> list[str]:
+def damaged(plans: Sequence[Plan], settings: Settings, *, tunes: bool) -> list[str]:
     """A line for each plan that can't be run since its record is damaged."""
     return [line for plan in plans if (line := standing_of(plan, settings, tunes=tunes).problem)]
 
 
-def standing_of(plan: Plan, settings: Settings, *, tunes: bool = False) -> Standing:
+def standing_of(plan: Plan, settings: Settings, *, tunes: bool) -> Standing:
     """How the plan's record stands.
 
     It counts as missing with --force, and with `tunes`, since the tuned run has another record.
@@ -104,7 +102,7 @@ def standing_of(plan: Plan, settings: Settings, *, tunes: bool = False) -> Stand
     return standing(RecordStore(settings.out), plan.spec, asked_shifts(plan))
 
 
-def action(plan: Plan, settings: Settings, fresh: str, *, tunes: bool = False) -> str:
+def action(plan: Plan, settings: Settings, fresh: str, *, tunes: bool) -> str:
     """What a run does: `fresh`, unless there is a record or a checkpoint."""
     stands = standing_of(plan, settings, tunes=tunes)
     match stands.state:

@@ -53,7 +53,9 @@ def tune(
     Raises UsageError for a request that can't be run, or that trains nothing, and for a folder that
     can't be written, and RunError if no trial gives a score.
     """
-    known = [*RunSpec.model_fields, *inspect.signature(tune).parameters]
+    own = inspect.signature(tune).parameters.values()
+    named = [parameter.name for parameter in own if parameter.kind is not parameter.VAR_KEYWORD]
+    known = dict.fromkeys([*RunSpec.model_fields, *named])
     for field in fields:
         if field not in RunSpec.model_fields:
             raise unknown("argument", field, known)

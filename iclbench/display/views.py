@@ -175,11 +175,12 @@ class NotebookView:
 
         self._handle: Any = display({"text/plain": ""}, raw=True, display_id=True)
         self._lines: list[str] = []
+        self._states: Sequence[State] = ()
 
-    def _draw(self, states: Sequence[State]) -> None:
+    def _draw(self) -> None:
         parts = [html.escape(line) for line in self._lines]
         texts = list(self._lines)
-        for state in states:
+        for state in self._states:
             bar = f'<progress value="{state.step}" max="{state.steps or 1}"></progress>'
             parts.append(f"{html.escape(state.title)} {bar} {html.escape(state.details)}")
             texts.append(f"{state.title}: {state.details}")
@@ -188,16 +189,18 @@ class NotebookView:
 
     def show(self, states: Sequence[State]) -> None:
         """Redraw the bars."""
-        self._draw(states)
+        self._states = states
+        self._draw()
 
     def line(self, text: str) -> None:
         """Keep a line above the bar."""
         self._lines.append(text)
-        self._draw(())
+        self._draw()
 
     def close(self) -> None:
         """Leave the lines alone."""
-        self._draw(())
+        self._states = ()
+        self._draw()
 
 
 class PlainView:

@@ -42,8 +42,9 @@ def require_same_prompts(folder: Path, export: Export) -> None:
         )
         if (again.task_version, again.digest) != (export.task_version, export.digest):
             raise RecordError(f"its arguments generate other prompts of {export.task}")
-        for name, ours in _described(again).items():
-            if ours != _described(export)[name]:
+        described = _described(export)
+        for name, value in _described(again).items():
+            if value != described[name]:
                 raise RecordError(f"its {name} is not that of its task")
         for ours, theirs in zip(again.files, export.files, strict=True):
             if ours.sha256 != theirs.sha256:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from .document import Export
 from .hub import Hub, repository
-from .pulling import left_out, listing, pull_export, pull_records
+from .listing import left_out, listing
+from .pulling import pull_export, pull_records
 from .sources import FolderSource, HubSource, Source
 
 

@@ -1,21 +1,19 @@
 """Pulling: what a stranger has published is let into a folder only where all of it is sound.
 
-Paths are compared with the few forms that iclbench writes, sizes are bounded while files arrive,
-and everything is checked in a temporary folder before any file is put in its place.
+Sizes are bounded while files arrive, and everything is checked in a temporary folder before any
+file is put in its place.
 """
 
 from __future__ import annotations
 
-import re
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, problem_with
-from ..api.names import is_plain_name, visible
 from ..api.record import Record
 from ..api.results import FileReference
 from ..files import (
@@ -26,80 +24,20 @@ from ..files import (
     removed_if_empty,
     require_writable,
 )
-from ..runs.heldout import MOST_BYTES, SUFFIX, held_out_path, read_held_out
+from ..runs.heldout import MOST_BYTES, held_out_path, read_held_out
 from ..runs.objects import MOST_OBJECT_BYTES, Objects, most_bytes
 from ..runs.proofs import is_retrained, repeats, without_proof
-from ..runs.store import MOST_RECORD_BYTES, RecordStore, is_record_name, read_record, require_place
+from ..runs.store import MOST_RECORD_BYTES, RecordStore, read_record, require_place
 from ..runs.strangers import require_harmless
 from ..runs.verify import require_holding
 from .comparison import require_same_prompts
 from .document import DOCUMENT, MOST_DOCUMENT_BYTES, Export, read_export
 from .hub import Entry
+from .listing import Listing, left_out
 from .sources import Source
 
-#: The most files of a repository that are looked at.
-MOST_FILES = 200_000
 #: Files that are read at the same time.
 WORKERS = 8
-
-_OBJECT = re.compile(r"objects/[0-9a-f]{2}/[0-9a-f]{64}\.(safetensors|jsonl|f64\.zst)")
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The files of a source that a pull may take; all others are left where they are."""
-
-    records: list[Entry]
-    objects: dict[str, Entry]
-    document: Entry | None
-    others: dict[str, Entry]
-
-
-def listing(source: Source) -> Listing:
-    """Sort a source's files by their paths; raises RecordError for a path that leads outside."""
-    entries = source.entries()
-    if len(entries) > MOST_FILES:
-        raise RecordError(f"{source.name} has {len(entries):,} files; at most {MOST_FILES:,}")
-    for entry in entries:
-        _require_inside(source.name, entry.path)
-    by_path = {entry.path: entry for entry in entries}
-    objects = {path: entry for path, entry in by_path.items() if _OBJECT.fullmatch(path)}
-    records = [entry for path, entry in sorted(by_path.items()) if _is_record(path)]
-    others = {p: e for p, e in by_path.items() if p not in objects and not _is_record(p)}
-    return Listing(records, objects, by_path.get(DOCUMENT), others)
-
-
-def _require_inside(name: str, path: str) -> None:
-    parts = path.split("/")
-    outside = any(part in {"", ".", ".."} for part in parts) or "\\" in path or ":" in path
-    if outside or not path.isprintable() or len(path) > 500:
-        raise RecordError(
-            f"{name} names the file {visible(repr(path), 100)}, which is not a plain path in it"
-        )
-
-
-def _is_record(path: str) -> bool:
-    parts = path.split("/")
-    return len(parts) == 2 and is_plain_name(parts[0]) and is_record_name(Path(parts[1]))
-
-
-def written_by_iclbench(path: str) -> bool:
-    """Whether a push writes files of this path."""
-    known = {DOCUMENT, "README.md", "croissant.json", "spec.json", "model.safetensors"}
-    known |= {"rows.parquet", "curves.parquet"}
-    data = re.fullmatch(r"data/[a-z0-9-]+\.parquet", path) is not None
-    of_record = _is_record(path.replace(SUFFIX, ".json")) or _OBJECT.fullmatch(path) is not None
-    return path in known or data or of_record
-
-
-def left_out(listed: Listing) -> list[str]:
-    """The JSON files that lie where records do, and are not named like one."""
-    return sorted(
-        path
-        for path in listed.others
-        if re.fullmatch(r"(?!checkpoints/|tunings/)[^/]+/[^/]+\.json", path)
-        and not path.endswith(SUFFIX)
-    )
 
 
 def pull_records(
@@ -122,17 +60,17 @@ def pull_records(
         for record in records:
             _require_no_other(store, record)
         needed = _needed(source, records, listed)
-        needed += [(entry, MOST_BYTES) for entry in _held_out(listed, records)]
+        held_out = _held_out(listed, records)
+        needed += [(entry, MOST_BYTES) for entry in held_out]
         _require_total(source, [*listed.records, *(entry for entry, _ in needed)], most)
         _fetch_all(source, needed, staging)
         _require_whole(staging, records)
         if measure:
             for record in records:
                 _require_holding(staging / record.file)
-        for reference in {r.name: r for record in records for r in record.files()}.values():
+        for reference in _references(records):
             _move(staging, out, reference.name)
-        held_out = [entry.path for entry in _held_out(listed, records)]
-        for name in [record.file for record in records] + held_out:
+        for name in [record.file for record in records] + [entry.path for entry in held_out]:
             if not (out / name).exists():
                 _move(staging, out, name)
     return [store.path(record.spec) for record in records]
@@ -153,7 +91,7 @@ def _sound_record(staging: Path, path: str, measure: bool) -> Record:
         record = read_record(staging / path)
         require_place(staging / path, record)
     except RecordError as error:
-        raise RecordError(str(error).replace(f"{staging}/", "")) from None
+        raise _unstaged(str(error), staging) from None
     if record.proof is not None and (is_retrained(record) or not measure):
         # Nobody has trained it again here, or even evaluated it.
         record = without_proof(record)
@@ -183,6 +121,11 @@ def _needed(source: Source, records: Sequence[Record], listed: Listing) -> list[
     return list(needed.values())
 
 
+def _references(records: Sequence[Record]) -> list[FileReference]:
+    """The files of the records, each once."""
+    return list({r.name: r for record in records for r in record.files()}.values())
+
+
 def _held_out(listed: Listing, records: Sequence[Record]) -> list[Entry]:
     """The held-out evaluations of the records that have one."""
     paths = [held_out_path(PurePosixPath(record.file)).as_posix() for record in records]
@@ -198,11 +141,11 @@ def _most_bytes(reference: FileReference) -> int:
 def _require_whole(staging: Path, records: Sequence[Record]) -> None:
     """Raise RecordError for a file whose digest is not its name, or another's held-out one."""
     objects = Objects(staging)
-    for reference in {r.name: r for record in records for r in record.files()}.values():
+    for reference in _references(records):
         try:
             objects.sound_path(reference)
         except RecordError as error:
-            raise RecordError(str(error).replace(f"{staging}/", "")) from None
+            raise _unstaged(str(error), staging) from None
     for record in records:
         read_held_out(staging / record.file, record)
 
@@ -213,8 +156,12 @@ def _require_holding(path: Path) -> None:
         require_harmless(read_record(path), "; --no-verify copies it without measuring")
         require_holding(path)
     except PLUGIN_FAILURES as error:
-        reason = problem_with(path, error).replace(f"{path.parents[1]}/", "")
-        raise RecordError(reason) from None
+        raise _unstaged(problem_with(path, error), path.parents[1]) from None
+
+
+def _unstaged(reason: str, staging: Path) -> RecordError:
+    """The error with this reason, without the name of the temporary folder."""
+    return RecordError(reason.replace(f"{staging}{os.sep}", ""))
 
 
 def pull_export(

@@ -34,7 +34,6 @@ from .trials import (
     NotCheckedError,
     all_tasks,
     distribution_of,
-    load_entry,
     models_for,
     require_defaults,
     small_config,
@@ -51,12 +50,12 @@ def checks_of_entry(kind: str, name: str) -> Checks:
 
 def _model(kind: str, name: str) -> Checks:
     def arguments() -> str:
-        check_config((model := load_entry(kind, name, Architecture)).Config, model.replica_args)
+        check_config((model := host().load(kind, name, Architecture)).Config, model.replica_args)
         check_search_args(model)
         return "described, and the same after JSON"
 
     def module() -> str:
-        architecture = load_entry(kind, name, Architecture)
+        architecture = host().load(kind, name, Architecture)
         config = small_config(architecture)
         tasks = tasks_for(architecture(), config, distribution_of(kind, name))
         expect(bool(tasks), "it supports no installed task with its default arguments")
@@ -69,7 +68,7 @@ def _model(kind: str, name: str) -> Checks:
         return f"on {', '.join(task.name for task in tasks)}"
 
     def training() -> str:
-        architecture = load_entry(kind, name, Architecture)
+        architecture = host().load(kind, name, Architecture)
         if issubclass(architecture, Asked):
             raise NotCheckedError("it would query a language model")
         of = distribution_of(kind, name)
@@ -81,20 +80,20 @@ def _model(kind: str, name: str) -> Checks:
         return f"{record.spec.origin}, on {task.name}; its record verifies"
 
     def recipes() -> str:
-        return check_recipe_args(load_entry(kind, name, Architecture), distribution_of(kind, name))
+        return check_recipe_args(host().load(kind, name, Architecture), distribution_of(kind, name))
 
     yield "arguments", arguments
     yield "module", module
     yield "run", training
-    if not issubclass(load_entry(kind, name, Architecture), Solver | Asked):
+    if not issubclass(host().load(kind, name, Architecture), Solver | Asked):
         yield "recipes", recipes
-    for weights in load_entry(kind, name, Architecture).constructions:
+    for weights in host().load(kind, name, Architecture).constructions:
         yield f"weights {weights}", partial(_construction, name, weights)
 
 
 def _construction(name: str, weights: str) -> str:
     """A construction conforms if some task takes it and its record verifies."""
-    architecture = load_entry("model", name, Architecture)
+    architecture = host().load("model", name, Architecture)
     construction = architecture.constructions[weights]
     require_defaults(construction.Config)
     refusals = []
@@ -117,7 +116,7 @@ def _construction(name: str, weights: str) -> str:
 
 def _task(kind: str, name: str) -> Checks:
     def arguments() -> str:
-        check_config((task := load_entry(kind, name, Task)).Config, task.replica_args)
+        check_config((task := host().load(kind, name, Task)).Config, task.replica_args)
         return "described, and the same after JSON"
 
     def prompts() -> str:
@@ -139,17 +138,17 @@ def _task(kind: str, name: str) -> Checks:
     yield "arguments", arguments
 
     def recipe(key: str) -> str:
-        check_recipe(load_entry(kind, name, Task).recipes[key])
+        check_recipe(host().load(kind, name, Task).recipes[key])
         return "its optimizer takes its arguments"
 
     yield "prompts", prompts
     yield "run", training
-    for key in load_entry(kind, name, Task).recipes:
+    for key in host().load(kind, name, Task).recipes:
         yield f"recipe {key}", partial(recipe, key)
 
 
 def _task_of(name: str) -> Task[Any]:
-    task_class = load_entry("task", name, Task)
+    task_class = host().load("task", name, Task)
     require_defaults(task_class.Config, "; call check_task")
     task: Task[Any] = task_class(task_class.Config())
     return task
@@ -157,7 +156,7 @@ def _task_of(name: str) -> Task[Any]:
 
 def _recipe(kind: str, name: str) -> Checks:
     def training() -> str:
-        recipe = load_entry(kind, name, Recipe)
+        recipe = host().load(kind, name, Recipe)
         check_recipe(recipe)
         args = {**STEPS, "batch": STEPS["batch"] * recipe.accumulate}
         if recipe.stages:  # they would take more than the two steps; so they are scaled to them
@@ -180,7 +179,7 @@ def _suite(kind: str, name: str) -> Checks:
 
 def _metric(kind: str, name: str) -> Checks:
     def values() -> str:
-        metric, of = load_entry(kind, name, Metric), distribution_of(kind, name)
+        metric, of = host().load(kind, name, Metric), distribution_of(kind, name)
         refusal = "no installed task is supported"
         for task in all_tasks(of):
             if metric().supports(task) is not None:

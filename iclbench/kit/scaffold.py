@@ -160,7 +160,6 @@ def _contents(kind: str, name: str) -> dict[str, str]:
         **vars(about),
         "kind": kind,
         "name": name,
-        "file": kind,
         "module": module,
         "distribution": _distribution(name),
         "class_name": _class_name(name, kind, source),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,36 +21,32 @@ from .trials import (
     Checks,
     NotCheckedError,
     distribution_of,
-    load_entry,
     require_defaults,
     tiny_run,
     trainable,
 )
 
 
+def _arguments(kind: str, name: str, base: type) -> str:
+    check_config(host().load(kind, name, base).Config)
+    return "described, and the same after JSON"
+
+
 def grader_checks(kind: str, name: str) -> Checks:
     """The checks of a grader."""
 
-    def arguments() -> str:
-        check_config(load_entry(kind, name, Grader).Config)
-        return "described, and the same after JSON"
-
     def scores() -> str:
-        grader = load_entry(kind, name, Grader)
+        grader = host().load(kind, name, Grader)
         require_defaults(grader.Config, "; call check_grader")
         check_grader(grader(grader.Config()))
         return "the same twice, and for each completion alone"
 
-    yield "arguments", arguments
+    yield "arguments", partial(_arguments, kind, name, Grader)
     yield "scores", scores
 
 
 def tracker_checks(kind: str, name: str) -> Checks:
     """The checks of a tracker."""
-
-    def arguments() -> str:
-        check_config(load_entry(kind, name, Tracker).Config)
-        return "described, and the same after JSON"
 
     def following() -> str:
         model, task = trainable(distribution_of(kind, name))
@@ -64,10 +61,10 @@ def tracker_checks(kind: str, name: str) -> Checks:
         # A run goes on without a tracker that raises, so only the host knows.
         dropped = [p for p in host().problems[earlier:] if f"tracker {name} " in p]
         expect(not dropped, "; ".join(dropped))
-        _check_failing(load_entry(kind, name, Tracker), record)
+        _check_failing(host().load(kind, name, Tracker), record)
         return f"a run of {model.name} on {task.name}, and one that fails"
 
-    yield "arguments", arguments
+    yield "arguments", partial(_arguments, kind, name, Tracker)
     yield "run", following
 
 
@@ -85,12 +82,8 @@ def _check_failing(tracker: type[Tracker], record: Record) -> None:
 def executor_checks(kind: str, name: str) -> Checks:
     """The checks of an executor."""
 
-    def arguments() -> str:
-        check_config(load_entry(kind, name, Executor).Config)
-        return "described, and the same after JSON"
-
     def jobs() -> str:
-        executor_class = load_entry(kind, name, Executor)
+        executor_class = host().load(kind, name, Executor)
         require_defaults(executor_class.Config, "; call check_executor")
         # Here, since nodes of a cluster may not share the folder of temporary files.
         with TemporaryDirectory(prefix="iclbench-check-", dir=Path.cwd()) as shared:
@@ -102,5 +95,5 @@ def executor_checks(kind: str, name: str) -> Checks:
             check_executor(executor, folder=shared)
         return "results, failures and interruption with 2 workers"
 
-    yield "arguments", arguments
+    yield "arguments", partial(_arguments, kind, name, Executor)
     yield "jobs", jobs

@@ -59,11 +59,6 @@ def small_config(architecture: type[Architecture]) -> Config:
     return parse_config(architecture.Config, args, f"model {architecture.name}")
 
 
-def load_entry(kind: str, name: str, base: type) -> Any:
-    """The target of an entry; raises PluginError."""
-    return host().load(kind, name, base)
-
-
 def distribution_of(kind: str, name: str) -> str:
     """That of the entry, beside which entries of others are not tried where others exist."""
     return host().provider(kind, name)[0].distribution

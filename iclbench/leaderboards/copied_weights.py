@@ -28,11 +28,9 @@ def require_own_weights(path: Path, record: Record, others: Iterable[tuple[Path,
     """
     if not _has_own_weights(record):
         return
-    facts, models = comparable_facts(record), _trained(path, record)
-    for other_path, other in others:
-        is_other = other.id != record.id and other.spec.model == record.spec.model
-        if not is_other or not _has_own_weights(other) or comparable_facts(other) != facts:
-            continue
+    comparable = [(p, other) for p, other in others if _may_be_copied(other, record)]
+    models = _trained(path, record) if comparable else []
+    for other_path, other in comparable:
         try:
             known = _trained(other_path, other)
         except PLUGIN_FAILURES as error:
@@ -42,6 +40,14 @@ def require_own_weights(path: Path, record: Record, others: Iterable[tuple[Path,
             ) from None
         if any(are_copies(model, copy) for model in models for copy in known):
             raise RecordError(f"{path}: its weights are those of {other_path}")
+
+
+def _may_be_copied(other: Record, record: Record) -> bool:
+    """Whether the other record is of the same model on the same board, with weights of its own."""
+    is_other = other.id != record.id and other.spec.model == record.spec.model
+    return (
+        is_other and _has_own_weights(other) and comparable_facts(other) == comparable_facts(record)
+    )
 
 
 def require_own_formula(path: Path, record: Record, others: Iterable[tuple[Path, Record]]) -> None:

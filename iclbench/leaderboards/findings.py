@@ -26,6 +26,7 @@ from ..files import STUDIES
 from ..runs.store import RecordStore
 from .documents import read_document
 from .reading import Refused, sound_records_of
+from .representative import is_one_training
 from .values import Value, numbers_of, record_of
 
 FILE = "findings.toml"
@@ -191,7 +192,7 @@ def _judged(finding: Finding, records: Sequence[Record], store: RecordStore | No
         _compared(finding, pair) for pair in _pairs(present, [values for _, values in numbers])
     )
     verdict = _verdict(finding, number, by_seed)
-    if any(r.spec.origin == "trained" and len(r.seeds) == 1 for r in present):
+    if any(map(is_one_training, present)):
         verdict = ONE_SEED.get(verdict, verdict)
     if finding.flaw:
         verdict = "not shown"

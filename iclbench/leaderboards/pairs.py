@@ -15,6 +15,7 @@ from ..runs.store import read_record, read_values
 from .board import grader_facts
 from .groups import graded_in_all
 from .ranking import difference, ranked_values
+from .representative import is_one_training
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,7 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
     more = in_digits or (name == first.ranking.metric and first.ranking.better == "higher")
     paired = difference(*values)
     better = ""
-    one_seed = any(r.spec.origin == "trained" and len(r.seeds) == 1 for r in (first, second))
+    one_seed = is_one_training(first) or is_one_training(second)
     if not one_seed and paired.is_significant and (more or name == first.ranking.metric):
         better = "a" if (paired.mean > 0) == more else "b"
     return {

@@ -112,7 +112,7 @@ def boards_of(records: Sequence[Record], store: Places, refused: Refused) -> Boa
 
     Raises RecordError for a folder of records without any values.
     """
-    for folder in {store.path_of(record).parents[1] for record in records}:
+    for folder in sorted({store.path_of(record).parents[1] for record in records}):
         require_objects(folder)
     with _without_collection():
         try:

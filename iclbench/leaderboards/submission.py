@@ -92,11 +92,7 @@ def examine_all(
     *,
     trusted: bool = False,
 ) -> tuple[list[Submission], list[str]]:
-    """The submissions among the records, and the reasons why the others are refused.
-
-    Raises OSError where the store's path can't be used, which is no record's fault.
-    """
-    store.folder.exists()
+    """The submissions among the records, and the reasons why the others are refused."""
     accepted: list[Submission] = []
     refused: list[str] = []
     ids: dict[str, Path] = {}

@@ -96,7 +96,7 @@ class SweepCell:
             shifts=tuple(asked_shifts(plan)),
         )
 
-    def command(self, out: Path = RUN_OUT) -> str:
+    def command(self, out: Path) -> str:
         """The `iclbench run` command of this run, which writes its record to the folder `out`."""
         return command_into(out, parse_config(RunSpec, json.loads(self.request), "run"))
 

@@ -38,7 +38,7 @@ def require_metrics(file: SweepFile, plans: Iterable[Plan]) -> None:
     if not by_task or len(by_task) > MOST_TASKS or any(map(_measures_more, plans)):
         return
     tasks = [plan.task for plan in by_task.values()]
-    names = [expected_metrics(plan) for plan in by_task.values()]
+    names = [_expected_metrics(plan) for plan in by_task.values()]
     known = {name for some in names for name in some or ()}
     if None in names:
         return
@@ -55,13 +55,8 @@ def require_metrics(file: SweepFile, plans: Iterable[Plan]) -> None:
                 raise UsageError(f"{file.source}: figure: {unknown('curve', name, curves)}")
 
 
-def expected_metrics(plan: Plan) -> set[str] | None:
-    """The names of a run's metrics; None where only the run tells them.
-
-    They are those that the task measures of a model that predicts zeros.
-    """
-    if _measures_more(plan):
-        return None
+def _expected_metrics(plan: Plan) -> set[str] | None:
+    """The names that the task measures of a model that predicts zeros; None where it can't."""
     task = plan.task
     context = EvaluationContext(torch.device("cpu"), torch_generator("cpu", "names"))
     try:

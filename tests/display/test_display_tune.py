@@ -52,6 +52,8 @@ def test_a_tuning_of_something_else_is_refused(tmp_path, changes, message):
 def test_what_is_no_field_of_a_run_is_refused(tmp_path):
     with pytest.raises(UsageError, match="unknown argument 'trails'; did you mean 'trials'"):
         tune(**WHAT, trails=2, out=tmp_path)
+    with pytest.raises(UsageError, match=r"^unknown argument 'fields'(?!.*'fields')"):
+        tune(**WHAT, fields=2, out=tmp_path)
     with pytest.raises(UsageError, match="tune: dtype: "):
         tune(**WHAT, dtype="float8", out=tmp_path)
     for wrong in ({"trials": 1.5}, {"tuning_seeds": 0}, {"search_seed": -1}, {"workers": 0}):

@@ -125,6 +125,7 @@ def test_a_notebook_shows_a_bar_and_keeps_the_lines(monkeypatch):
     assert '<progress value="5" max="10">' in shown[-1]["text/html"]
     assert "&lt;model&gt;" in shown[-1]["text/html"]
     view.line("the result")
+    assert '<progress value="5" max="10">' in shown[-1]["text/html"]
     view.close()
     assert shown[-1] == {"text/html": "the result", "text/plain": "the result"}
 

@@ -13,7 +13,8 @@ from forging import with_values
 from iclbench import RecordError, RecordStore, UsageError
 from iclbench.api.spec import digest_of
 from iclbench.exchange.hub import Entry
-from iclbench.exchange.pulling import listing, pull_records, written_by_iclbench
+from iclbench.exchange.listing import listing, written_by_iclbench
+from iclbench.exchange.pulling import pull_records
 
 
 @pytest.fixture

@@ -1,24 +1,21 @@
-"""What the kit looks at in a plugin besides its entries."""
+"""The checks of a plugin as a whole."""
 
 from __future__ import annotations
 
 import pytest
 
-from iclbench import UsageError
-from iclbench.kit.whole import _reads
-
-SOUND = 'out = "r"\n[[grid]]\nmodel = "zero"\ntask = "ridge"\n'
+from iclbench import ConformanceError, host
+from iclbench.kit.whole import checks_of_plugin
 
 
-@pytest.mark.parametrize(("more", "message"), [
-    ("learning_rates = [1, 2]\n", "unknown field 'learning_rates'"),
-    ('init = "@nobody"\n', "no grid before this one has the name 'nobody'"),
-    ("[sizes.big]\ndefaults = { seedz = 3 }\n", "unknown field 'seedz'"),
-])  # fmt: skip
-def test_a_sweep_file_with_a_mistake_in_a_grid_or_a_size_is_refused(tmp_path, more, message):
-    path = tmp_path / "study.toml"
-    path.write_text(SOUND)
-    assert _reads([path]) == "1 sweep file"
-    path.write_text(SOUND + more)
-    with pytest.raises(UsageError, match=message):
-        _reads([path])
+def test_a_problem_is_that_of_the_plugin_that_it_names(monkeypatch):
+    """The label of `gd-transformer` ends like that of `transformer`."""
+    short, long = (
+        next(plugin for plugin in host().plugins if plugin.name == name)
+        for name in ("transformer", "gd-transformer")
+    )
+    assert long.label.endswith(short.label)
+    monkeypatch.setattr(host(), "problems", [f"{long.label} is left out: it is broken"])
+    assert dict(checks_of_plugin(short))["loads"]()
+    with pytest.raises(ConformanceError, match=r"gd-transformer .* is left out: it is broken"):
+        dict(checks_of_plugin(long))["loads"]()

@@ -139,6 +139,7 @@ def test_findings_of_every_verdict_are_shown_before_a_second_of_one(about):
         ([12345.6, 300.0, 2e7], ["12,346", "300", "2e+07"]),
         ([-0.0001, 0.002], ["0.000", "0.002"]),
         ([1.0, 0.0, 1.0], ["1", "0", "1"]),
+        ([0.00012, -0.0003, 0.0], ["0.00012", "−0.0003", "0"]),
     ],
 )
 def test_a_column_has_one_number_of_decimals(values, texts):

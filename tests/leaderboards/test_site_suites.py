@@ -145,5 +145,7 @@ def test_scores_of_seldom_kinds_are_written():
     assert suites._percent(Score(-1e12, None, None)) == "< −999%"
     assert suites._percent(Score(float("inf"), None, None)) == "< −999%"
     assert suites._percent(None) == ""
+    counts = [999, 1_000, 9_949, 9_950, 999_499, 999_500, 1_240_000]
+    assert [*map(suites._count, counts)] == ["999", "1.0k", "9.9k", "10k", "999k", "1.0M", "1.2M"]
     assert suites._interval(Score(0.5, 0.25, 0.755)) == "25.0 … 75.5%"
     assert suites._interval(Score(0.5, None, None)) == ""

@@ -106,7 +106,7 @@ def _draw_panels(
     for column in range(len(columns)):
         ticks = _ticks([line for row in rows for line in row[column].lines])
         drawing.update_xaxes(ticks, type="log" if rows[0][0].log_x else None, col=column + 1)
-    explained = "; ".join(_explanations(figure, records, rows))
+    explained = "; ".join(_explanations(figure, rows))
     drawing.update_layout(
         title=title + (f"<br><sub>{escaping.plotly(explained)}</sub>" if explained else ""),
         template="plotly_white",
@@ -143,9 +143,7 @@ def _label_widths(panel: Panel) -> tuple[int, int]:
     return sum(widths) + 16 * len(widths), max(widths)
 
 
-def _explanations(
-    figure: Figure, records: Sequence[Record], rows: Sequence[Sequence[Panel]]
-) -> Iterator[str]:
+def _explanations(figure: Figure, rows: Sequence[Sequence[Panel]]) -> Iterator[str]:
     """What bars, dashes, colors and digits mean, where the figure has them."""
     lines = [line for row in rows for panel in row for line in panel.lines]
     if figure.x == TRAINING:

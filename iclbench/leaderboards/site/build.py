@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ...api.errors import UsageError
 from ...console import report
 from ...files import RECORDS, is_free, read_regular_file, staged
+from ...runs.heldout import MOST_BYTES as MOST_HELD_OUT_BYTES
 from ...runs.heldout import held_out_path
 from ...runs.objects import Objects
 from ...runs.store import MOST_RECORD_BYTES
@@ -241,7 +242,7 @@ class Site:
         if row.held_out is not None:
             name = held_out_path(PurePosixPath(base, row.file)).as_posix()
             path = held_out_path(records / row.file)
-            self._file(name, read_regular_file(path, MOST_RECORD_BYTES))
+            self._file(name, read_regular_file(path, MOST_HELD_OUT_BYTES))
         objects = Objects(records)
         for reference in row.record.files():
             if self.out / base / reference.name not in self.written:

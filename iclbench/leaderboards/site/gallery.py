@@ -223,7 +223,6 @@ def card(one: Shown, about: Descriptions) -> View:
         "published": published_view(one.notes) if one.notes else None,
         "findings": [finding_view(judgement, about) for judgement in one.judgements],
         "figures": one.figures,
-        "count": sum(len(board.rows) for board in one.boards),
     }
 
 

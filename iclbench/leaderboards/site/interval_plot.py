@@ -46,5 +46,5 @@ def interval_plot(
         parts.append(f'<circle cx="{x:.1f}" cy="7" r="4.5"/>')
     else:
         tip = x + (4 if x > WIDTH / 2 else -4)
-        parts.append(f'<path class="beyond" d="M{tip:.1f} 7L{x:.1f} 2.5V11.5Z"/>')
+        parts.append(f'<path d="M{tip:.1f} 7L{x:.1f} 2.5V11.5Z"/>')
     return f'<svg class="iv" width="{WIDTH}" height="14" aria-hidden="true">{"".join(parts)}</svg>'

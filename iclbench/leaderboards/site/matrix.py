@@ -239,6 +239,8 @@ def written(value: float, decimals: int) -> str:
     """A value of a column with its decimals; a large one has none."""
     if abs(value) >= 1e5:
         return with_minus(f"{value:.0e}")
+    if decimals == 0 and 0 < abs(value) < 5e-4:  # all of the column would be 0
+        return with_minus(formats.short(value))
     # Adding 0 makes a rounded −0 positive.
     places = 0 if abs(value) >= 1000 else decimals
     return with_minus(f"{round(value, places) + 0.0:,.{places}f}")

@@ -21,6 +21,7 @@ from ..scale import board_scale
 from . import settings
 from .figure import View, figures
 from .formula import mathml
+from .home import floor_text
 from .magnitudes import is_error
 from .minus import with_minus
 from .plots import MOST_LINES, Plot, name_of, plot, spans_lines
@@ -109,10 +110,8 @@ def _standing(name: str, everything: Sequence[Board], about: Descriptions) -> It
                 "share": "" if share is None else f"{100 * share:.0f}%",
                 "best": "" if best is row else about.model(best.record.spec.model).title,
                 "best_score": with_minus(formats.score(best.score, board.ranking)),
-                "floor": "" if board.floor is None else with_minus(
-                    formats.score(board.floor.score, board.ranking)
-                ),
-            }  # fmt: skip
+                "floor": with_minus(floor_text(board)),
+            }
 
 
 def _result(result: Scored, about: Descriptions) -> View:
@@ -122,7 +121,6 @@ def _result(result: Scored, about: Descriptions) -> View:
         "id": row.record.id,
         "task": board.task,
         "title": task.title,
-        "group": task.group,
         "setting": setting,
         "label": name_of(row, about),
         "origin": formats.origin(row),
@@ -133,9 +131,7 @@ def _result(result: Scored, about: Descriptions) -> View:
         "value": row.score,
         "unit": _unit(board, about),
         "interval": with_minus(formats.score_interval(row)),
-        "floor": ""
-        if board.floor is None
-        else with_minus(formats.score(board.floor.score, board.ranking)),
+        "floor": with_minus(floor_text(board)),
         "share": "" if share is None else f"{100 * share:.0f}%",
         "notes": formats.notes(row),
         "parameters": formats.parameters(row.record),

@@ -37,7 +37,7 @@ COUNT, MOST_ROWS, MOST_COLUMNS = FIRST_PROMPTS, 12, 8
 
 @dataclass
 class Prompts:
-    """The first prompts of evaluation sets, each drawn once; None with a reason where it can't."""
+    """The first prompts of evaluation sets, each drawn once, or the reason why they can't be."""
 
     _drawn: dict[str, list[View] | str] = field(default_factory=dict)
 

@@ -183,8 +183,9 @@ def _shape(reference: FileReference) -> str:
 
 def _bytes(size: int) -> str:
     """A size in powers of 1,000."""
-    for unit, scale in (("MB", 1e6), ("kB", 1e3)):
-        if size >= scale:
+    # 999,950 bytes are 1.0 MB when rounded.
+    for unit, scale, least in (("MB", 1e6, 999_950), ("kB", 1e3, 1_000)):
+        if size >= least:
             return f"{size / scale:.1f} {unit}"
     return f"{size} B"
 

@@ -262,9 +262,9 @@ def _count(parameters: int) -> str:
     """A number of parameters in few characters: 40, 1.9k, 28k, 1.2M."""
     if parameters < 1_000:
         return str(parameters)
-    if parameters < 10_000:
+    if parameters < 9_950:  # which is 10k when rounded
         return f"{parameters / 1e3:.1f}k"
-    return f"{parameters / 1e3:,.0f}k" if parameters < 1e6 else f"{parameters / 1e6:,.1f}M"
+    return f"{parameters / 1e3:,.0f}k" if parameters < 999_500 else f"{parameters / 1e6:,.1f}M"
 
 
 def _written(part: float) -> str:

@@ -70,7 +70,7 @@ class CampaignCell:
         return self.state == "to run" or has_others
 
 
-def with_fixed_steps(cells: Iterable[CampaignCell]) -> int:
+def count_fixed_steps(cells: Iterable[CampaignCell]) -> int:
     """How many cells train for given steps, whose time `seconds_left` lacks; not of sweeps."""
     return sum(
         cell.to_run

@@ -126,9 +126,9 @@ class Campaign(Config):
                 raise ValueError(f"stage {stage.name}: winner_of needs trials, which choose it")
         models = {name for stage in self.stage for name in stage.names}
         for stage in self.stage:
-            for name in stage.model_args.keys() - ({*stage.names} if stage.names else models):
+            for name in sorted(stage.model_args.keys() - ({*stage.names} or models)):
                 raise ValueError(f"stage {stage.name}: model_args has {name!r}, which it lacks")
-        for name in self.space.keys() - models:
+        for name in sorted(self.space.keys() - models):
             raise ValueError(f"space has {name!r}, a model of no stage")
         folders = [entry.out for stage in self.stage for entry in stage.sweep]
         if len({*folders}) < len(folders):

@@ -33,7 +33,7 @@ from ..sweep import sweep
 from ..tuning.search import tune_and_write
 from ..tuning.settings import SearchSettings
 from .apart import PATIENCE, merge, run_seed, take_seeds
-from .cells import CampaignCell, cells_of, with_fixed_steps
+from .cells import CampaignCell, cells_of, count_fixed_steps
 from .files import Campaign
 from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed, Work
 
@@ -100,7 +100,7 @@ def run_campaign(
                 waiting = [cell for cell in cells if cell.state == "waiting" and until is None]
                 return list(failures.values()) or [f"{c.name}: {c.reason}" for c in waiting]
             missing = missing if workers == 1 else one_per_search(missing)
-            stepped = with_fixed_steps(missing)
+            stepped = count_fixed_steps(missing)
             if until is not None and stepped:
                 what = counted(stepped, "training")
                 report(f"{what} with fixed steps: their hours are unknown and not limited")

@@ -107,8 +107,9 @@ window.exported = (() => {
   dialog.querySelector(".copy").addEventListener("click", async (e) => {
     const area = dialog.querySelector("textarea");
     area.select();
-    try { await navigator.clipboard.writeText(area.value); } catch { document.execCommand("copy"); }
-    e.target.textContent = "Copied";
+    let done = true;
+    try { await navigator.clipboard.writeText(area.value); } catch { done = document.execCommand("copy"); }
+    e.target.textContent = done ? "Copied" : "Copy by hand";
   });
   return { show };
 })();
