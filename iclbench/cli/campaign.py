@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -113,7 +114,7 @@ def _end(failures: list[str], out: Path) -> None:
 def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
     """Print every cell with what is left of it, and the time of each stage; the exit code."""
     from ..display.views import duration
-    from ..sweeps.campaign.cells import cells_of, count_fixed_steps, seconds_left
+    from ..sweeps.campaign.cells import cells_of, seconds_left
 
     cells = cells_of(content, settings)
     width = max(len(cell.board) for cell in cells)
@@ -125,20 +126,28 @@ def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
             continue
         done = sum(cell.state == "done" for cell in group)
         possible = sum(cell.state != "unsupported" for cell in group)
-        typer.echo(
-            f"{stage.name}: {stage.summary}\n"
-            f"  {done} of {possible} done, {duration(seconds_left(group))} left"
-        )
+        time_left = f", {duration(left)} left" if (left := seconds_left(group)) else ""
+        typer.echo(f"{stage.name}: {stage.summary}\n  {done} of {possible} done{time_left}")
         for cell in group:
             typer.echo(f"  {cell.board:<{width}}  {cell.model}: {_state(cell)}")
-    left = seconds_left(cells)
+    typer.echo(_left(cells, workers))
+    return int(any(cell.state == "failed" for cell in cells))
+
+
+def _left(cells: Sequence[CampaignCell], workers: int) -> str:
+    """What all cells still take, in a line."""
+    from ..display.views import duration
+    from ..sweeps.campaign.cells import count_fixed_steps, seconds_left
+
+    left, stepped = seconds_left(cells), count_fixed_steps(cells)
+    if not left and not stepped:
+        return "left: no training"
     # A cell is one process, whatever the number of workers.
     least = max(left / workers, max((cell.seconds_left for cell in cells), default=0.0))
     at_once = f", or at least {duration(least)} with {workers} at once" if workers > 1 else ""
-    stepped = count_fixed_steps(cells)
-    plus = f", plus {counted(stepped, 'training')} with fixed steps" if stepped else ""
-    typer.echo(f"left: {duration(left)} of training{at_once}{plus}; evaluation comes on top")
-    return int(any(cell.state == "failed" for cell in cells))
+    parts = [f"{duration(left)} of training{at_once}"] if left else []
+    parts += [f"{counted(stepped, 'training')} with fixed steps"] if stepped else []
+    return f"left: {', plus '.join(parts)}; evaluation comes on top"
 
 
 def _state(cell: CampaignCell) -> str:

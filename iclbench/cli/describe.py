@@ -37,8 +37,8 @@ def describe(
 ) -> None:
     """Explain an entry: what it is, its arguments with their defaults, and how to use it.
 
-    Recipes of single tasks, such as `paper`, work too. With --format, --columns or --sort, print
-    only the tables.
+    Recipes of single tasks, such as `paper`, work too. With another --format, --columns or --sort,
+    print only the tables.
     """
     from ..display import entries, lookup
     from ..display.table import Table

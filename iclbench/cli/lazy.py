@@ -10,6 +10,8 @@ import typer
 import typer.main
 from typer.core import TyperGroup
 
+from ..console import report
+
 
 class Verb(NamedTuple):
     """A verb: its module and function (or its own app of verbs), and a line of help."""
@@ -51,6 +53,14 @@ class VerbGroup(TyperGroup):
         gc.freeze()
         gc.enable()
         return command
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb; typer would end it at Ctrl-C without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            report("interrupted")
+            raise typer.Exit(130) from None
 
 
 def add_verbs(app: typer.Typer) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..api.errors import UsageError
-from ..console import is_terminal, report
+from ..console import counted, is_terminal, report
 from .common import Strict, end_with, sound_host
 from .interruption import stops_on_signals
 from .paths import path_text, usable_path
@@ -148,7 +148,7 @@ def _show(package: Package, deleted: list[str], every: bool) -> None:
             folders.setdefault(folder, []).append(size)
         lines = [
             f"  add {sum(values):>14,} bytes  {folder}"
-            + (f" ({len(values):,} files; --all shows them)" if folder.endswith("/") else "")
+            + f" ({counted(len(values), 'file')}; --all shows them)" * folder.endswith("/")
             for folder, values in folders.items()
         ]
     shown = deleted if every else deleted[:MOST_SHOWN]

@@ -124,9 +124,11 @@ class Preparation:
         if self.trials is None or plan.recipe is None:
             return plan
         from ..display.tune import tune_with_progress
+        from ..files import require_writable
         from ..runs.tuned import tuned
         from ..sweeps.tuning.settings import SearchSettings
 
+        require_writable(self.settings.out)
         search = SearchSettings(trials=self.trials)
         document, path = tune_with_progress(plan, self.settings, search)
         report(f"tuning {plan.spec.model} on {plan.spec.task}: {path}")

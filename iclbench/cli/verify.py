@@ -67,8 +67,8 @@ def verify(
     """Check each record's digests, rebuild its model and compare every fact that can be computed.
 
     Facts that can't be recomputed, such as dates and times, are listed as claimed. Exits with 1 if
-    a fact differs, and with 2 if a record is damaged or can't be verified. With --format, --columns
-    or --sort, print one table with a line per record, or per fact with --all.
+    a fact differs, and with 2 if a record is damaged or can't be verified. With another --format,
+    --columns or --sort, print one table with a line per record, or per fact with --all.
     """
     from ..display.views import waiting
 

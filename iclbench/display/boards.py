@@ -45,7 +45,7 @@ def _columns(ranked: str, *, several_tracks: bool = False) -> tuple[Column, ...]
     return (
         *(Column(name, extra=True) for name in _FACTS),
         Column("rank", right=True),
-        Column("track", importance=0 if several_tracks else 3),
+        Column("track", importance=0 if several_tracks else 3, heads=several_tracks),
         Column("model", fit="shorten"),
         Column("origin", fit="wrap"),
         Column("score", right=True, label=ranked),
@@ -123,7 +123,7 @@ def print_boards(
         matrix = shift_matrix(board)
         if matrix is not None:
             print()
-            write_table(matrix, style)
+            write_table(matrix.select("all") if asked.columns == "all" else matrix, style)
         if commands:
             lines = "\n".join(f"    {record.command}" for record in board.records)
             print("\n" + (comment(lines) if style == "latex" else lines))
@@ -243,7 +243,10 @@ def overview_table(groups: Sequence[Sequence[Record]], credible: Container[str])
     )
     marks = "".join(line["score"].text for line in lines)
     hidden = len(every) - len(lines)
-    notes = ["the best score may not differ significantly from others (--task shows ranks)"]
+    notes = [
+        "best trained: of the track with most models; longer trainings may be better, and others "
+        "may not differ significantly (--task shows ranks)"
+    ]
     notes += [f"{counted(hidden, 'board')} without trained rows left out (--all)"] if hidden else []
     return Table(columns, lines, notes=(*notes, *bounds_legend(marks)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from .table import Column, Table, cell_of, shown_columns
 
@@ -29,10 +30,22 @@ def cell_len(text: str) -> int:
 
 
 def heads_column(table: Table, width: int) -> Column | None:
-    """The column that stands above its rows: where all columns can't be shown whole."""
+    """The column that stands above its rows: where all columns can't be shown whole.
+
+    It can where equal texts follow each other.
+    """
     columns = shown_columns(table)
     least = sum(natural_width(table, column) for column in columns) + GAP * (len(columns) - 1)
-    return next((column for column in columns if column.heads and least > width), None)
+    if least <= width:
+        return None
+    return next((c for c in columns if c.heads and _is_grouped(table, c)), None)
+
+
+def _is_grouped(table: Table, column: Column) -> bool:
+    texts = [text for text, _ in groupby(cell_of(row.get(column.name)).text for row in table.rows)]
+    # Rows without a text may come first and last.
+    inner = texts[texts[:1] == [""] : len(texts) - (texts[-1:] == [""])]
+    return len({*inner}) == len(inner)
 
 
 def without(table: Table, column: Column | None) -> Table:
@@ -41,7 +54,7 @@ def without(table: Table, column: Column | None) -> Table:
 
 
 def fitting(table: Table, width: int) -> tuple[list[Column], list[str]]:
-    """The columns that fit into a width, and the names of those that are left out."""
+    """The columns that fit into a width, and the headings of those that are left out."""
     columns = shown_columns(table)
     left_out: list[Column] = []
     while least_width(table, columns) > width or _cut_alike(table, columns, width):
@@ -51,7 +64,7 @@ def fitting(table: Table, width: int) -> tuple[list[Column], list[str]]:
         last = max(droppable, key=lambda column: column.importance)
         columns.remove(last)
         left_out.append(last)
-    return columns, [column.name for column in table.columns if column in left_out]
+    return columns, [column.heading for column in table.columns if column in left_out]
 
 
 def natural_width(table: Table, column: Column) -> int:

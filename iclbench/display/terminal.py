@@ -31,6 +31,9 @@ from .fitting import (
 from .stacked import stacked_lines
 from .table import Column, Format, Table, cell_of
 
+#: Begins the first line of each row where its texts may take several lines; it has no width.
+FIRST_LINE = "\u2060"
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -121,7 +124,8 @@ def print_table(table: Table, remedy: str = "--columns all") -> None:
     below = [Text(note, style="dim") for note in notes]
     if least_width(table, columns, SHORTEST) <= width:
         print_lines(lines)
-        for line in _with_heads(table, above, rendered([_rich(table, columns, width)])):
+        mark = FIRST_LINE if above is not None else ""
+        for line in _with_heads(table, above, rendered([_rich(table, columns, width, mark)])):
             print(line)
         print_lines(below)
         return
@@ -175,16 +179,22 @@ def _with_heads(table: Table, column: Column | None, lines: list[str]) -> Iterat
         return
     from rich.text import Text
 
-    first = len(lines) - len(table.rows)
-    yield from lines[:first]
-    texts = [cell_of(row.get(column.name)).text for row in table.rows]
-    for number, (text, line) in enumerate(zip(texts, lines[first:], strict=True)):
-        if number == 0 or text != texts[number - 1]:
-            yield from ([""] if number else []) + rendered([Text(text, style="bold")])
-        yield line
+    texts = (cell_of(row.get(column.name)).text for row in table.rows)
+    before = None
+    for line in lines:
+        if FIRST_LINE in line:
+            text = next(texts)
+            if text != before:
+                yield from [""] if before is not None else []
+                yield from (
+                    rendered([Text(f"{column.heading} {text}", style="bold")]) if text else []
+                )
+            before = text
+        yield line.replace(FIRST_LINE, "")
 
 
-def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
+def _rich(table: Table, columns: Sequence[Column], width: int, mark: str = "") -> RichTable:
+    """The table; every row begins with the mark."""
     import rich.box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -217,10 +227,10 @@ def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
     }
     for row in table.rows:
         cells = [(column, cell_of(row.get(column.name))) for column in columns]
-        rich_table.add_row(
-            *(
-                Text(names.get(column.name, {}).get(cell.text, cell.text), style=cell.style)
-                for column, cell in cells
-            )
-        )
+        texts = [
+            Text(names.get(column.name, {}).get(cell.text, cell.text), style=cell.style)
+            for column, cell in cells
+        ]
+        texts[0] = Text(mark) + texts[0]
+        rich_table.add_row(*texts)
     return rich_table

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from inspect import isfunction
 from pathlib import Path
@@ -80,6 +80,8 @@ def check_search_args(architecture: type[Architecture]) -> None:
 
     Values are not tried where an argument has no default.
     """
+    is_mapping = isinstance(architecture.search_args, Mapping)
+    expect(is_mapping, "search_args must map names of arguments to the values to try")
     fields = architecture.Config.model_fields
     needs_more = any(field.is_required() for field in fields.values())
     for name, values in architecture.search_args.items():

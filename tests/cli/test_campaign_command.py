@@ -62,10 +62,12 @@ def test_trainings_with_fixed_steps_are_told_beside_the_hours(cli, file, tmp_pat
     file.write_text(text)
     command = ("campaign", file, "--out", tmp_path / "out", "--device", "cpu")
     plan = cli(*command, "--dry-run").out
-    assert "of training, plus 1 training with fixed steps; evaluation" in plan
+    assert "left: 1 training with fixed steps; evaluation" in plan
     limited = cli(*command, "--hours", "1")
     assert "1 training with fixed steps: their hours are unknown" in limited.out + limited.err
-    assert "fixed steps" not in cli(*command, "--dry-run").out
+    plan = cli(*command, "--dry-run").out
+    assert "2 of 2 done\n" in plan
+    assert plan.endswith("left: no training\n")
 
 
 def test_cells_of_an_earlier_stage_are_not_repeated(cli, file, tmp_path):

@@ -8,6 +8,8 @@ import shutil
 import pytest
 from tiny import TINY
 
+from iclbench.display import entries
+
 
 def test_ls_lists_and_describe_describes(cli):
     names = [row["name"] for row in json.loads(cli("ls", "models", "--json").out)]
@@ -17,6 +19,15 @@ def test_ls_lists_and_describe_describes(cli):
     everything = cli("ls").out
     assert "executor  local" in everything
     assert "iclbench 0" in cli("--version").out
+
+
+def test_a_verb_that_ctrl_c_ends_says_so(cli, monkeypatch):
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(entries, "describe", interrupt)
+    outcome = cli("describe", "zero")
+    assert (outcome.code, outcome.err) == (130, "iclbench: interrupted\n")
 
 
 @pytest.mark.parametrize(

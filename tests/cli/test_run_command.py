@@ -11,6 +11,7 @@ from tiny import TASK, TINY
 
 from iclbench import hookimpl
 from iclbench.plugins import host
+from iclbench.training.checkpoints import Checkpoint
 from iclbench_solvers.simple import Averaging, Zero
 
 
@@ -157,6 +158,18 @@ def test_a_dry_run_says_what_a_tuning_costs_and_where_a_training_goes_on(cli, tm
     assert "train from its checkpoint" in cli(*args).out
     assert "train from its checkpoint" in cli(*args, "--force").out
     assert "train from its checkpoint" not in cli(*args, "--no-resume").out
+
+
+@pytest.mark.parametrize("values", [{"step": 15}, {"kept": {}}])
+def test_a_dry_run_counts_the_steps_that_a_checkpoint_lacks(cli, tmp_path, values):
+    args = ("run", "--model", "transformer", *TASK, *TINY, "--out", tmp_path, "--dry-run")
+    (row,) = json.loads(cli(*args, "--format", "json").out)
+    path = tmp_path / "checkpoints" / f"{row['id']}.safetensors"
+    path.parent.mkdir()
+    Checkpoint({}, values).save(path)
+    (row,) = json.loads(cli(*args, "--format", "json").out)
+    left = row["steps"] - values.get("step", row["steps"])
+    assert row["time"] == pytest.approx(left / row["steps/s"])
 
 
 def test_a_run_says_where_the_records_are_and_what_is_next(cli, tmp_path):

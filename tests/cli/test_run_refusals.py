@@ -118,7 +118,8 @@ def test_a_file_in_the_place_of_the_output_folder_is_one_line(cli, tmp_path):
     taken = tmp_path / "file"
     taken.write_text("mine")
     trained = ("--model", "transformer", *TASK, "--recipe", "smoke")
-    for words in (("run", *trained), ("tune", *trained, "--trials", 2)):
+    searched = (*trained, "--trials", 2)
+    for words in (("run", *trained), ("tune", *searched), ("run", "--tune", *searched)):
         outcome = cli(*words, "--out", taken)
         assert (outcome.code, outcome.err.count("\n")) == (2, 1)
         assert f"the output folder {taken} can't be written" in outcome.err

@@ -205,4 +205,31 @@ def test_a_column_that_heads_its_rows_stands_above_them_where_names_would_be_cut
     else:
         row = f"{'m' * 20}  1"
         assert lines[0].split() == ["model", "hours"]
-        assert lines[2:] == ["b" * 50, row, row, "", "c", row, "a note"]
+        assert lines[2:] == [f"board {'b' * 50}", row, row, "", "board c", row, "a note"]
+
+
+def test_a_heading_stands_above_its_rows_where_their_texts_take_several_lines(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "44")
+    columns = [Column("track", heads=True), Column("model", fit="wrap"), Column("of", right=True)]
+    models = ["a model " * 6, "short", "another one " * 5]
+    rows = [{"track": "", "of": "0"}]
+    rows += [{"track": t, "model": m, "of": "9"} for t, m in zip("aab", models, strict=True)]
+    rows += [{"track": "", "model": "last", "of": "2"}]
+    print_table(Table(columns, rows))
+    lines = capsys.readouterr().out.splitlines()
+    heads = [number for number, line in enumerate(lines) if line.startswith("track ")]
+    assert [lines[number].rstrip() for number in heads] == ["track a", "track b"]
+    first, second = heads
+    assert lines[first + 1].startswith("a model")
+    assert lines[second + 1].startswith("another one")
+    assert lines[second - 2].startswith("short")  # and an empty line
+    assert lines[-2:] == ["", f"last{lines[-1].removeprefix('last')}"]
+    assert "\u2060" not in "".join(lines)
+
+
+def test_rows_that_do_not_follow_each_other_have_no_common_heading(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "30")
+    columns = [Column("track", heads=True), Column("model", fit="shorten"), Column("hours")]
+    rows = [{"track": t, "model": "m" * 30, "hours": "1"} for t in ("a", "b", "a")]
+    print_table(Table(columns, rows))
+    assert "track" in capsys.readouterr().out.splitlines()[0]

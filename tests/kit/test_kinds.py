@@ -104,6 +104,7 @@ def test_a_model_that_refuses_the_small_arguments_of_the_kit_is_checked_without_
     ("values", "reason"),
     [
         ({"depth": (1, 2)}, "search_args names depth, which Config lacks"),
+        (("layers",), "search_args must map names of arguments to the values to try"),
         ({"layers": (1, 5)}, "search_args has layers=5, which is refused"),
     ],
 )

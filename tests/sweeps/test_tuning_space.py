@@ -56,6 +56,9 @@ def test_search_args_that_the_model_lacks_are_refused(monkeypatch):
     monkeypatch.setattr(plan.architecture, "search_args", {"depth": (1, 2)})
     with pytest.raises(UsageError, match=r"^search_args of baseconv names depth, which it lacks$"):
         search_space(plan, {})
+    monkeypatch.setattr(plan.architecture, "search_args", ("layers",))
+    with pytest.raises(UsageError, match="search_args of baseconv must map arguments to values"):
+        search_space(plan, {})
 
 
 def test_a_range_may_be_wider_than_a_float():

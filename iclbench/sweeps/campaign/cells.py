@@ -72,13 +72,16 @@ class CampaignCell:
 
 def count_fixed_steps(cells: Iterable[CampaignCell]) -> int:
     """How many cells train for given steps, whose time `seconds_left` lacks; not of sweeps."""
-    return sum(
-        cell.to_run
-        and isinstance(cell.work, TrainRun | TrainSeed)
-        and not (isinstance(cell.work, TrainRun) and cell.work.adds_shifts)
-        and trained_by_steps([cell.work.plan]) > 0
-        for cell in cells
-    )
+    return sum(map(_has_fixed_steps, cells))
+
+
+def _has_fixed_steps(cell: CampaignCell) -> bool:
+    if cell.work is None:  # a winner that is not known yet has a budget, or else such steps
+        return cell.state == "waiting" and not cell.seconds_left
+    if not cell.to_run or not isinstance(cell.work, TrainRun | TrainSeed):
+        return False
+    adds_shifts = isinstance(cell.work, TrainRun) and cell.work.adds_shifts
+    return not adds_shifts and trained_by_steps([cell.work.plan]) > 0
 
 
 def seconds_left(cells: Iterable[CampaignCell]) -> float:

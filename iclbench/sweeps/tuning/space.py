@@ -148,8 +148,11 @@ def _shapes(plan: Plan) -> dict[str, tuple[Any, ...]]:
     if plan.request.init is not None:
         return {}  # the given weights have a shape
     fields = plan.architecture.Config.model_fields
+    named = plan.architecture.search_args
+    if not isinstance(named, Mapping):
+        raise UsageError(f"search_args of {plan.spec.model} must map arguments to values to try")
     # As JSON, in which a configuration's values are compared with them.
-    given = json.loads(canonical_json(dict(plan.architecture.search_args)))
+    given = json.loads(canonical_json(dict(named)))
     values: dict[str, tuple[Any, ...]] = {name: tuple(allowed) for name, allowed in given.items()}
     if not values:
         values = {name: SHAPES[name] for name in SHAPES if name in fields}
