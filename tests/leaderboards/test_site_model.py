@@ -63,8 +63,8 @@ def test_the_table_says_whole_settings_and_tells_evaluation_sets_apart(board, ab
     other, more = evaluated(board, task_args={**args, "dim": 7}), evaluated(board, prompts=2048)
     assert _settings([board, other], about) == [setting, setting.replace("2", "7", 1)]
     assert _settings([board, more], about) == [
-        f"{setting}, 64\u00a0prompts",
-        f"{setting}, 2,048\u00a0prompts",
+        f"{setting}, 64 prompts",
+        f"{setting}, 2,048 prompts",
     ]
     # A board of another dtype has its own column.
     assert _settings([board, board], about) == [setting, setting]
@@ -113,10 +113,10 @@ def test_the_main_board_is_that_of_all_models(board, about):
     other = replace(other, rows=other.rows * 2)
     assert len(single.rows) < len(other.rows) < len(single.rows) + len(double.rows)
     main = model(name, [other, single, double], about)["standing"]
-    assert {view["setting"].split(", ")[-2] for view in main} == {"64\u00a0prompts"}
+    assert {view["setting"].split(", ")[-2] for view in main} == {"64 prompts"}
     # Without a row there, it is shown where it has one.
     elsewhere = model(name, [other, double], about)["standing"]
-    assert {view["setting"].split(", ")[-2] for view in elsewhere} == {"2,048\u00a0prompts"}
+    assert {view["setting"].split(", ")[-2] for view in elsewhere} == {"2,048 prompts"}
 
 
 def test_the_command_is_of_the_board_with_most_rows(board, about):

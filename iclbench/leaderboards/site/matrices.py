@@ -23,7 +23,12 @@ from .figure import View, figure
 from .magnitudes import extent, spans_magnitudes
 from .minus import with_minus
 from .plots import Plot, lines_of, name_of, names_of, plot
-from .task_words import evaluation_title, evaluation_titles, told_apart_by_evaluation
+from .task_words import (
+    evaluation_title,
+    evaluation_titles,
+    told_apart_by_evaluation,
+    told_apart_by_prompts,
+)
 
 
 def shift_matrices(boards: Sequence[Board], about: Descriptions) -> list[View]:
@@ -247,7 +252,8 @@ def _titles(columns: Sequence[tuple[Board, str]], about: Descriptions) -> list[s
         f"{evaluation_title(board, about.task(board.task))}, {track or settings.OPEN_BUDGETS}"
         for board, track in columns
     ]
-    names = told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board, _ in columns])
-    differing = differing_arguments(names, [board.evaluation.task_args for board, _ in columns])
+    boards = [board for board, _ in columns]
+    names = told_apart_by_prompts(names, boards)
+    differing = differing_arguments(names, [board.evaluation.task_args for board in boards])
     names = told_apart(names, [argument_pairs(args) for args in differing])
-    return told_apart_by_evaluation(names, [board for board, _ in columns])
+    return told_apart_by_evaluation(names, boards)

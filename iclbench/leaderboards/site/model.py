@@ -26,7 +26,7 @@ from .magnitudes import is_error
 from .minus import with_minus
 from .plots import MOST_LINES, Plot, name_of, plot, spans_lines
 from .strip import peers, rank_of_how_many, strip
-from .task_words import setting_in_words, short_titles
+from .task_words import setting_in_words, short_titles, told_apart_by_prompts
 
 
 class Scored(NamedTuple):
@@ -192,7 +192,7 @@ def _settings(boards: Sequence[Board], about: Descriptions) -> list[str]:
     tasks = [board.task for board in boards]
     words = [setting_in_words(board, about.task(board.task)) for board in boards]
     names = [f"{task}\n{setting}" for task, setting in zip(tasks, words, strict=True)]
-    names = told_apart(names, [f"{board.evaluation.prompts:,}\u00a0prompts" for board in boards])
+    names = told_apart_by_prompts(names, boards)
     arguments = [board.evaluation.task_args for board in boards]
     differing = [argument_pairs(args) for args in differing_arguments(names, arguments)]
     return [name.partition("\n")[2].removeprefix(", ") for name in told_apart(names, differing)]

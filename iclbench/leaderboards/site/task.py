@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from .. import formats
 from ..arguments import argument_pairs
 from ..board import Board
-from ..board_names import told_apart
 from ..descriptions import Descriptions
 from ..rank_legend import undecided
 from ..row import Row
@@ -31,6 +30,7 @@ from .task_words import (
     score_in_words,
     setting_in_words,
     told_apart_by_evaluation,
+    told_apart_by_prompts,
     tracks_in_words,
 )
 
@@ -47,8 +47,7 @@ def task(name: str, boards: Sequence[Board], about: Descriptions) -> View:
     sections = [section(key, group, about) for key, group in evaluations.items()]
     board: Board = sections[0]["board"]
     of_sections = [s["board"] for s in sections]
-    names = told_apart([s["title"] for s in sections],
-                       [f"{b.evaluation.prompts:,} prompts" for b in of_sections])  # fmt: skip
+    names = told_apart_by_prompts([s["title"] for s in sections], of_sections)
     for view, title in zip(sections, told_apart_by_evaluation(names, of_sections), strict=True):
         view["title"] = title
     return {

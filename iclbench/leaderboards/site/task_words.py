@@ -131,7 +131,7 @@ def evaluation_title(board: Board, about: Description) -> str:
 def evaluation_titles(boards: Sequence[Board], about: Descriptions) -> list[str]:
     """Each board's arguments and dtype in words, with what tells it from the others."""
     names = [f"{evaluation_title(b, about.task(b.task))}, {b.dtype}" for b in boards]
-    names = told_apart(names, [f"{b.evaluation.prompts:,} prompts" for b in boards])
+    names = told_apart_by_prompts(names, boards)
     return told_apart_by_evaluation(names, boards)
 
 
@@ -146,8 +146,13 @@ def short_titles(boards: Sequence[Board], about: Descriptions) -> list[str]:
     differing = differing_arguments(names, [board.evaluation.task_args for board in boards])
     words = [about.task(b.task).settings(a) for b, a in zip(boards, differing, strict=True)]
     names = told_apart(names, words)
-    names = told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board in boards])
+    names = told_apart_by_prompts(names, boards)
     return told_apart(names, [argument_pairs(args) for args in differing])
+
+
+def told_apart_by_prompts(names: Sequence[str], boards: Sequence[Board]) -> list[str]:
+    """The names, with the number of prompts where equal ones differ."""
+    return told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board in boards])
 
 
 def told_apart_by_evaluation(names: Sequence[str], boards: Sequence[Board]) -> list[str]:
