@@ -279,6 +279,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         content = read_regular_file(path, MOST_TOML_BYTES, links=True)
         # Some editors write a byte order mark.
         return tomllib.loads(content.decode("utf-8-sig"))
+    except RecordError as error:  # a file that can't be read
+        raise UsageError(str(error)) from None
     except RecursionError:
         raise UsageError(f"{path} is nested too deeply") from None
     except ValueError as error:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from .config import Config
 from .errors import RunError
@@ -84,20 +84,29 @@ class Executor(ABC):
         """
 
 
+State = Literal["waiting", "running", "done", "failed", "cancelled"]
+STATES = ", ".join(get_args(State))
+
+
 @dataclass(frozen=True)
 class QueuedJob:
     """A job that was submitted to a queue, and where it is.
 
-    `reason` says why it waits or failed, and `log` is the path of its output. `result` is that of a
-    job that is done. A job that was `cancelled` has not failed: it may be submitted again.
+    `job` is what `submit` was given, so that others know which runs it has. `reason` says why it
+    waits or failed, and `log` is the path of its output. `result` is that of a job that is done. A
+    job that was `cancelled` has not failed: it may be submitted again.
     """
 
     id: str
     job: Any
-    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    state: State
     reason: str = ""
     log: str = ""
     result: Any = None
+
+    def __post_init__(self) -> None:
+        if self.state not in get_args(State):
+            raise RunError(f"job {self.id}: its state is {self.state!r}, not one of {STATES}")
 
     @property
     def active(self) -> bool:

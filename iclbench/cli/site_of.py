@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..api.errors import UsageError
 from ..files import LEADERBOARDS
 from .common import end_with
 from .paths import usable_path
@@ -19,15 +20,15 @@ def site(
             metavar="DIR", help="Output folder: new, empty, or an earlier site.", parser=usable_path
         ),
     ],
-    folder: Annotated[
-        Path,
+    folders: Annotated[
+        list[Path] | None,
         typer.Option(
             "--from",
             metavar="DIR",
             help="Leaderboards folder; the records are in DIR/records.",
             parser=usable_path,
         ),
-    ] = Path(LEADERBOARDS),
+    ] = None,
     docs: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address that pages link to as documentation.")
     ] = "",
@@ -42,6 +43,12 @@ def site(
     from ..leaderboards.site.build import make_site
     from ..leaderboards.site.links import Links
 
+    folder, *others = folders or [Path(LEADERBOARDS)]
+    if others:
+        raise UsageError(
+            "a site has one folder of leaderboards: `iclbench submit RECORD --to FOLDER` puts "
+            "records of yours beside others"
+        )
     problems: list[str] = []
     pages = make_site(out, folder, problems.append, Links(docs, source))
     typer.echo(f"{pages} pages: {out / 'index.html'}")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..console import report
+from ..api.names import visible
+from ..console import one_line, report
 from ..display.table import Output
 from ..files import require_writable
 from ..sweeps.record_paths import record_paths
@@ -186,7 +187,7 @@ class Summary:
         from ..display.terminal import print_text
         from ..runs.facts import OTHER_CODE
 
-        path, checks, failing = outcome.path, outcome.checks, outcome.failing
+        path, checks, failing = one_line(str(outcome.path)), outcome.checks, outcome.failing
         if failing:
             typer.echo(f"{path}: facts that do not hold: {len(failing)} of {len(checks)}")
         else:
@@ -209,7 +210,7 @@ class Summary:
         if whole:
             claimed = {n: text for n, text in outcome.claims.items() if n != OTHER_CODE}
             named = "; ".join(f"{name}: {text}" for name, text in claimed.items())
-            print_text(f"  claimed: {named}")
+            print_text(f"  claimed: {visible(named, len(named))}")
 
     def show(self) -> None:
         """Print the counts."""

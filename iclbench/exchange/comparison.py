@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..api.errors import RecordError
+from ..runs.strangers import require_shipped_data, require_small_numbers
 from .document import Export
 from .memory import bounded_memory
 from .task_data import export_task
@@ -28,8 +29,11 @@ MARGIN = 2**29
 def require_same_prompts(folder: Path, export: Export) -> None:
     """Raise RecordError unless the document's arguments make the same prompts and targets.
 
+    Arguments that name data of this machine or of the hub are refused: a stranger chose them.
     Raises UsageError where the task or one of its arguments is unknown.
     """
+    require_shipped_data(export.task_args, "; --no-verify copies it without making its prompts")
+    require_small_numbers(export.task_args)
     _require_rows(folder, export)
     with tempfile.TemporaryDirectory(prefix="iclbench-") as temporary:
         again = export_task(

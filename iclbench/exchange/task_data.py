@@ -17,7 +17,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from ..api.config import parse_config
-from ..api.errors import RecordError, UsageError
+from ..api.errors import RecordError, UsageError, unknown
 from ..api.options import Arguments
 from ..api.prompts import Batch
 from ..api.task import Task
@@ -54,11 +54,15 @@ def export_task(
     Raises UsageError for a bad argument, a folder that holds anything other than an unchanged
     export, or whose disk has no room.
     """
+    if dtype not in DTYPES:
+        raise unknown("dtype", dtype, DTYPES)
+    if not isinstance(seed, int) or seed < 0:
+        raise UsageError(f"seed={seed!r} is no whole number of 0 or more")
     folder = Path(out)
     earlier = _earlier_export(folder)
     loaded = _load(task, dict(task_args or {}), prompts)
     names = [*TEXTS, *(_data_path(name) for name in _file_names(loaded))]
-    unknown = _unknown_files(folder, names, earlier)
+    others = _unknown_files(folder, names, earlier)
     _require_disk(folder, loaded, prompts, dtype)
     chosen = {"prompts": prompts, "seed": seed, "dtype": dtype}
     # torch divides a sum over its threads, which can change last bits.
@@ -69,7 +73,7 @@ def export_task(
         write_atomically(new / DOCUMENT, document.encode())
         for name, content in _texts(export).items():
             write_atomically(new / name, content)
-        _require_equal(folder, unknown, new)
+        _require_equal(folder, others, new)
     for file in earlier.files if earlier else ():
         if file.path not in names:
             (folder / file.path).unlink(missing_ok=True)
@@ -78,8 +82,8 @@ def export_task(
 
 def _load(name: str, args: dict[str, Any], prompts: int) -> Task[Any]:
     """The task, after checking its arguments and that the prompts have room."""
-    if not 0 < prompts <= MOST_PROMPTS:
-        raise UsageError(f"prompts must be from 1 to {MOST_PROMPTS:,}, not {prompts:,}")
+    if not isinstance(prompts, int) or not 0 < prompts <= MOST_PROMPTS:
+        raise UsageError(f"prompts must be a number from 1 to {MOST_PROMPTS:,}, not {prompts!r}")
     kind: type[Task[Any]] = host().load("task", name, Task)
     config = parse_config(kind.Config, args, f"task {name}")
     require_small_arguments(config, f"task {name}")

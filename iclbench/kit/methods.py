@@ -74,8 +74,11 @@ def _check_batch(task: Task[Any], batch: Batch) -> None:
         "floor()": partial(task.floor, batch, context),
         "chance()": partial(task.chance, batch),
     }
-    for name, method in methods.items():
-        _unchanged(name, tensors, method, names)
+    returned = {name: _unchanged(name, tensors, do, names) for name, do in methods.items()}
+    reference, expected = returned["reference()"], expected_shape(task, batch)
+    if isinstance(reference, Tensor):  # another shape would be broadcast with the targets'
+        shape = tuple(reference.shape)
+        expect(shape == expected, f"reference() returns {shape}, not a prediction's {expected}")
 
 
 def _check_values(task: Task[Any], name: str, values: Any, what: str) -> None:

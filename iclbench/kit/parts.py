@@ -55,6 +55,7 @@ def check_config(config: type[Config], replica_args: frozenset[str] = frozenset(
 
     `replica_args`, in which programs of several replicas may differ, must be among the arguments.
     """
+    expect(issubclass(config, Config), f"{config.__name__} must derive from iclbench.Config")
     surplus = replica_args - config.model_fields.keys()
     expect(not surplus, f"replica_args names {', '.join(sorted(surplus))}, which Config lacks")
     undescribed = [name for name, field in config.model_fields.items() if not field.description]

@@ -18,7 +18,7 @@ from ..api.record import PluginReference, Record
 from ..api.results import FileReference
 from ..api.tuning import negligible_gain
 from ..runs.code import stale_code
-from ..runs.heldout import HeldOut, has_held_out, read_held_out
+from ..runs.heldout import HeldOut, read_held_out
 from ..runs.statistics import GRADE, by_prompt
 from ..runs.store import read_values
 from . import held_out
@@ -35,8 +35,8 @@ from .representative import has_chosen_seeds, is_one_training, starts_from_given
 from .row import Row, bounds_of, worst
 
 #: Why a row has no rank.
-ONE_SEED, REFERENCE, HELD_OUT = "one seed", "reference", "fails held out"
-GIVEN, CHOSEN, PENDING, ALONE = "given weights", "chosen seeds", "not held out", "alone"
+ONE_SEED, REFERENCE = "one seed", "reference"
+GIVEN, CHOSEN, ALONE = "given weights", "chosen seeds", "alone"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ def rows_of(
     if records[0].ranking.metric.startswith(GRADE):
         measured = _graded_for_all(measured)
     labels, rows = labels_of(records), []
-    pending = _pending(paths, records, measured)
+    places = [(paths[r.id], r, m.held_out) for r, m in zip(records, measured, strict=True)]
+    pending = held_out.pending(places)
     for group in _groups(records):
         for i, standing in _standings(records, measured, labels, group, pending):
             record = records[i]
@@ -166,36 +167,19 @@ def _standings(
     return standings
 
 
-def _pending(
-    paths: Mapping[str, Path], records: Sequence[Record], measured: Sequence[Measured]
-) -> set[str]:
-    """The ids of rows without the held-out evaluation that others of their folder have.
-
-    Records that were never submitted are in another folder: they wait for nothing.
-    """
-    folders = {record.id: paths[record.id].parent.parent for record in records}
-    pairs = list(zip(records, measured, strict=True))
-    evaluating = {folders[record.id] for record, one in pairs if one.held_out is not None}
-    return {
-        record.id
-        for record, one in pairs
-        if one.held_out is None and has_held_out(record) and folders[record.id] in evaluating
-    }
-
-
 def _unranked(record: Record, evaluated: HeldOut | None, is_pending: bool) -> str:
     """Why the row is not ranked; empty for one that is."""
     if record.spec.origin != "trained":
         return REFERENCE
     if held_out.fails(record, evaluated):
-        return HELD_OUT
+        return held_out.FAILING
+    if is_pending:
+        return held_out.PENDING
     if starts_from_given(record):
         return GIVEN
     if is_one_training(record):
         return ONE_SEED
-    if has_chosen_seeds(record):
-        return CHOSEN
-    return PENDING if is_pending else ""
+    return CHOSEN if has_chosen_seeds(record) else ""
 
 
 def _chance(records: Sequence[Record], measured: Sequence[Measured]) -> np.ndarray | None:

@@ -7,7 +7,29 @@ from pathlib import Path
 
 from ..api.errors import RecordError, problem_with
 from ..api.record import Record
-from ..runs.heldout import HeldOut, read_held_out
+from ..files import RECORDS
+from ..runs.heldout import HeldOut, has_held_out, read_held_out
+
+#: Why a row has no rank: its score there is worse, or it has none where others of its folder have.
+FAILING, PENDING = "fails held out", "not held out"
+
+
+def pending(rows: Iterable[tuple[Path, Record, HeldOut | None]]) -> set[str]:
+    """The ids of rows without the held-out evaluation that others of their folder have.
+
+    A record that was never submitted waits for nothing: it has no proof, and is not in the folder
+    of the published records.
+    """
+    known = [(path.parent.parent, record, evaluated) for path, record, evaluated in rows]
+    evaluating = {folder for folder, _, evaluated in known if evaluated is not None}
+    return {
+        record.id
+        for folder, record, evaluated in known
+        if evaluated is None
+        and has_held_out(record)
+        and folder in evaluating
+        and (record.proof is not None or folder.name == RECORDS)
+    }
 
 
 def differs(record: Record, held_out: HeldOut | None) -> bool:
@@ -34,16 +56,20 @@ def fails(record: Record, held_out: HeldOut | None) -> bool:
 def without_failing(
     records: Iterable[tuple[Path, Record]], refused: Callable[[str], object]
 ) -> Iterator[Record]:
-    """The records, at their paths, that held-out prompts do not contradict.
+    """The records, at their paths, that held-out prompts do not contradict, and need not.
 
     `refused` gets a line for each damaged held-out evaluation; its record is left out too.
     """
+    known = []
     for path, record in records:
         try:
-            if not fails(record, read_held_out(path, record)):
-                yield record
+            known.append((path, record, read_held_out(path, record)))
         except RecordError as error:
             refused(problem_with(path, error))
+    waiting = pending(known)
+    for _, record, evaluated in known:
+        if record.id not in waiting and not fails(record, evaluated):
+            yield record
 
 
 def _scores(record: Record, held_out: HeldOut) -> tuple[float | None, float | None]:

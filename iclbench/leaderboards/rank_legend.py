@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .groups import ALONE, CHOSEN, GIVEN, HELD_OUT, ONE_SEED, PENDING
+from .groups import ALONE, CHOSEN, GIVEN, ONE_SEED
+from .held_out import FAILING, PENDING
 from .row import Row
 
 #: Why a row has no rank.
@@ -13,7 +14,7 @@ _UNRANKED = {
     ONE_SEED: "a single seed is not ranked",
     GIVEN: "the training started from them, so it is not ranked",
     CHOSEN: "the seeds are not 0, 1, 2, … and may be the best of many, so it is not ranked",
-    HELD_OUT: "significantly worse on held-out prompts, so not ranked",
+    FAILING: "significantly worse on held-out prompts, so not ranked",
     PENDING: "not yet evaluated on held-out prompts, as other published rows are, so not ranked",
 }
 

@@ -97,9 +97,9 @@ class Row:
     def at_floor(self) -> bool:
         """Whether the median and the 1% worst are those of an exact floor, up to one digit.
 
-        Never of answers that nobody asks for again, nor of a row that held-out prompts contradict.
+        Never of answers that nobody asks for again, nor of a row that is not credible.
         """
-        is_claimed = self.origin == "asked" or self.fails_held_out
+        is_claimed = self.origin == "asked" or not self.is_credible
         if self.record.main.floor.kind != "exact" or is_claimed:
             return False
         if self.digits is None or self.floor_digits is None:
@@ -241,6 +241,11 @@ class Row:
         return held_out.fails(self.record, self.held_out)
 
     @property
+    def is_credible(self) -> bool:
+        """Whether held-out prompts do not contradict the row, nor are still to be drawn for it."""
+        return not self.fails_held_out and self.unranked != held_out.PENDING
+
+    @property
     def proof(self) -> str:
         """What was checked: evaluated, retrained, or answers as recorded; empty for nothing."""
         if self.record.proof is None:
@@ -284,5 +289,5 @@ def profile(digits: np.ndarray) -> tuple[float, ...]:
 
 
 def credible(rows: Iterable[Row]) -> list[Row]:
-    """The rows that held-out prompts do not contradict; the others stand for no model."""
-    return [row for row in rows if not row.fails_held_out]
+    """The rows that held-out prompts do not contradict, and need not; others stand for no model."""
+    return [row for row in rows if row.is_credible]

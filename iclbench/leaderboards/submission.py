@@ -33,6 +33,8 @@ from .labels import labels_of
 from .page_parts import bullets, table_of
 from .row import Row
 
+#: The fewest prompts of a row that held-out prompts check: fewer could not contradict it.
+FEWEST_PROMPTS = 32
 #: The most bytes of weights that are published.
 LARGEST_WEIGHTS = 8_000_000
 
@@ -74,6 +76,11 @@ def examine(
             "published record may write that. Submit the record as the run left it"
         )
     require_few_numbers(record)
+    if has_held_out(record) and record.spec.eval_prompts < FEWEST_PROMPTS:
+        raise RecordError(
+            f"{path}: {record.spec.eval_prompts} prompts are too few to compare it with held-out "
+            f"ones: at least {FEWEST_PROMPTS}"
+        )
     _require_files(path, record)
     new = _require_new(path, record, store)
     checks = require_holding(path, device_name, trusted=trusted)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..api.digits import ErrorKind
-from ..api.names import is_number
+from ..api.names import is_number, visible
 from ..api.statistics import Curve, Statistics
 
 #: No record has this schema and is older.
@@ -68,7 +68,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     text = json.dumps(value, default=str, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return visible(text if len(text) <= 80 else f"{text[:77]}...")
 
 
 def same(name: str, recorded: Any, computed: Any) -> Check:

@@ -38,6 +38,7 @@ from .weights_facts import (
     is_construction,
     moved_parameters,
     replaced_tensors,
+    require_plain_names,
     trained_models,
     unlike_saved,
 )
@@ -78,7 +79,9 @@ def recompute(path: Path, record: Record) -> Recomputed:
     """
     request, objects, weights = RunSpec.from_command(record.command), Objects.beside(path), None
     if record.weights_file is not None:
-        weights = load_weights(objects.sound_path(record.weights_file))
+        file = objects.sound_path(record.weights_file)
+        weights = load_weights(file)
+        require_plain_names(file)
         if weights.model not in {None, record.spec.model}:
             raise UsageError(f"its weights are those of {weights.model!r}")
     changes: dict[str, Any] = {}
@@ -216,7 +219,7 @@ def _training(record: Record, training: TrainingReport, recipe: Recipe) -> Itera
     steps = min(training.steps, recipe.steps) if ends_early else recipe.steps
     yield same("training steps", training.steps, steps)
     yield same("training batch", training.batch, recipe.batch)
-    yield same("training curve steps", training.curve_steps, _curve_steps(recipe, training.steps))
+    yield same("training curve steps", training.curve_steps, _curve_steps(recipe, steps))
     widths = sorted({len(losses) for losses in training.curve})
     yield same("seeds of the training curve", widths, [len(seeds)] if training.curve else [])
     known = [step for step in diverged if step is not None]

@@ -32,10 +32,12 @@ def require_harmless(record: Record, hint: str = "") -> None:
     Data are a file, a folder or a dataset of the hub; code is an optimizer of a package that
     iclbench does not know. `hint` ends the message.
     """
-    request = RunSpec.from_command(record.command)
-    for args in (request.task_args, request.model_args, request.weights_args, request.grader_args):
+    request, spec = RunSpec.from_command(record.command), record.spec
+    of_command = request.task_args, request.model_args, request.weights_args, request.grader_args
+    # The models of a file have arguments that the command does not name.
+    for args in (*of_command, spec.task_args, spec.model_args, spec.weights_args, spec.grader_args):
         require_shipped_data(args, hint)
-        _require_small_numbers(args)
+        require_small_numbers(args)
     tuning = None if record.tuning is None else record.tuning.model_dump(mode="json")
     for name in _optimizers([record.spec.model_dump(mode="json"), request.recipe_args, tuning]):
         if not _is_known(name):
@@ -57,7 +59,7 @@ def _names_data(text: str) -> bool:
     return text.startswith((".", "~")) or "/" in text or "\\" in text or os.path.exists(text)
 
 
-def _require_small_numbers(args: Mapping[str, Any]) -> None:
+def require_small_numbers(args: Mapping[str, Any]) -> None:
     """Raise RecordError for an enormous number within a text, such as `sizes=2-999999999`.
 
     A task or a model checks its numbers when it has read the text, which may take the memory.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..api.config import parse_config
-from ..api.errors import RecordError, UsageError, problem_with, reason_of
+from ..api.errors import RecordError, RunError, UsageError, problem_with, reason_of
 from ..api.executor import Executor, QueuedJob, QueueExecutor
 from ..api.record import Record
 from ..api.spec import canonical_json
@@ -136,9 +136,13 @@ class Programs:
         if not isinstance(self.executor, QueueExecutor):
             if not jobs:
                 return
+            lacking = set(range(len(jobs)))
             with closing(self.executor.map(run_job, jobs, self.workers)) as outcomes:
                 for index, outcome in outcomes:
+                    lacking.discard(index)
                     yield index, outcome, ""
+            for index in sorted(lacking):
+                yield index, RunError("the executor gave no result for it"), ""
             return
         submitted = self.executor.submit(run_job, jobs, self.workers) if jobs else []
         ids = [*(job.id for job in queued), *submitted]

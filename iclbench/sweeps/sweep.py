@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from ..api.errors import Interrupted, UsageError
+from ..api.errors import Interrupted, UsageError, unknown
 from ..api.executor import Executor, QueueExecutor
 from ..api.record import Record
 from ..console import Reporter
@@ -147,6 +147,9 @@ class _Sweep:
         plans: dict[str, Plan],
         how: HowToRun,
     ) -> None:
+        for name in how:
+            if name not in HowToRun.__annotations__:
+                raise unknown("argument", name, HowToRun.__annotations__)
         self.file = read_sweep_file(file).sized(size)
         self.settings = Settings(out=Path(out or self.file.out), **how)
         self.stages = stages_of(self.file)

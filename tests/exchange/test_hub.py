@@ -79,14 +79,17 @@ def test_held_out_evaluations_go_there_and_back(cli, hub, results, trained, tmp_
     write_held_out(trained, evaluate_held_out(trained, read_record(trained), "00" * 32))
     assert cli("push", results, "--to", "ann/board", "--yes").code == 0
     out = tmp_path / "pulled"
-    assert cli("pull", "datasets/ann/board", "--out", out).code == 0
+    assert cli("pull", "datasets/ann/board", "--verify", "--out", out).code == 0
     there = out / trained.parent.name / trained.name
     assert read_held_out(there, read_record(there)) is not None
+    # Nobody has checked them where nothing is measured.
+    assert cli("pull", "datasets/ann/board", "--no-verify", "--out", tmp_path / "more").code == 0
+    assert not [*(tmp_path / "more").rglob("*.heldout.json")]
     # One that is of another record is refused.
     name = held_out_path(trained).relative_to(results).as_posix()
     files = hub.repositories["dataset", "ann/board"].files
     files[name] = files[name].replace(b'"prompts": ', b'"prompts": 1')
-    refused = cli("pull", "datasets/ann/board", "--out", tmp_path / "other")
+    refused = cli("pull", "datasets/ann/board", "--verify", "--out", tmp_path / "other")
     assert refused.code != 0
     assert "was edited" in refused.err
     assert not (tmp_path / "other").exists()

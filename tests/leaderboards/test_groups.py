@@ -10,7 +10,7 @@ import pytest
 
 from iclbench import leaderboard, run
 from iclbench.display.boards import board_table
-from iclbench.leaderboards import groups
+from iclbench.leaderboards import groups, held_out
 from iclbench.leaderboards.formats import rank, seeds
 from iclbench.leaderboards.groups import Measured, _graded_for_all, by_training
 from iclbench.leaderboards.pages import task_page
@@ -202,7 +202,7 @@ def test_chosen_seeds_have_no_rank(board, chosen, unranked):
 
 
 @pytest.mark.parametrize("word", [
-    groups.ALONE, groups.CHOSEN, groups.GIVEN, groups.HELD_OUT, groups.ONE_SEED, groups.PENDING,
+    groups.ALONE, groups.CHOSEN, groups.GIVEN, held_out.FAILING, groups.ONE_SEED, held_out.PENDING,
 ])  # fmt: skip
 def test_every_word_in_place_of_a_rank_is_explained(board, word):
     row = replace(next(row for row in board.rows if row.is_trained), rank=None, unranked=word)

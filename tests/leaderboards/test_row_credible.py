@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from iclbench.leaderboards.row import credible
 from iclbench.leaderboards.scale import board_scale
 from iclbench.leaderboards.site.plots import best_of_models
 from iclbench.leaderboards.site.settings import best_by_model
-from iclbench.runs.heldout import held_out_path, read_held_out
+from iclbench.runs.heldout import held_out_path, read_held_out, write_held_out
+from iclbench.runs.heldout_evaluation import evaluate_held_out
 from iclbench.runs.store import read_record
 
 TINY = {"task": "least-squares", "recipe": "smoke", "seeds": 2, "eval_prompts": 64,
@@ -51,6 +53,27 @@ def test_another_row_stands_for_the_model(folder):
     assert best_of_models(trained) == [other]
     without_solvers = type(board)(tuple(trained), None)
     assert board_scale(without_solvers).reference == level_of(other.record).value
+
+
+def test_a_row_that_waits_for_held_out_prompts_stands_for_no_model_yet(folder, tmp_path_factory):
+    """Its weights may know the board's prompts."""
+    held_out_path(best_path(folder)).unlink()
+    published = tmp_path_factory.mktemp("boards") / "records"
+    shutil.copytree(folder, published)
+    best = best_path(published)
+    (other,) = [p for p in RecordStore(published).paths()
+                if p.name.startswith("baseconv") and p != best]  # fmt: skip
+    write_held_out(other, evaluate_held_out(other, read_record(other), "00" * 32))
+    (board,) = leaderboard(published)
+    waiting, row = (row for row in board.rows if row.is_trained)
+    assert (waiting.unranked, waiting.at_floor) == ("not held out", False)
+    assert credible(board.rows)[0] is row
+    at_places = [(path, read_record(path)) for path in RecordStore(published).paths()]
+    assert waiting.record.id not in {r.id for r in without_failing(at_places, print)}
+    # Beside rows that were pulled, your own, which nobody asked for, waits for nothing.
+    shutil.copytree(published, published.parent / "results")
+    (board,) = leaderboard(published.parent / "results")
+    assert waiting.record.id in {row.record.id for row in credible(board.rows)}
 
 
 def test_the_terminal_s_overview_and_suites_leave_it_out(folder):

@@ -125,7 +125,7 @@ def test_rows_that_chose_their_own_budgets_are_not_plotted(records):
 
 
 def test_a_suite_with_few_rows_or_a_mistake_has_no_section(records, provide):
-    rows = [SimpleNamespace(record=record, fails_held_out=False) for record in records]
+    rows = [SimpleNamespace(record=record, is_credible=True) for record in records]
     boards = [SimpleNamespace(rows=rows)]
     about, refused = Descriptions(pytest.fail), []
     provide("suite", "two-of-three", SUITE)

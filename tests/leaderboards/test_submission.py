@@ -62,7 +62,7 @@ def test_sound_records_are_copied_with_their_files(cli, results, tmp_path):
 def stories(tmp_path_factory) -> Path:
     """A record with the answers of a grader."""
     folder = tmp_path_factory.mktemp("stories")
-    run(model="transformer", task="stories", recipe="smoke", seeds=1, eval_prompts=4,
+    run(model="transformer", task="stories", recipe="smoke", seeds=1, eval_prompts=32,
         model_args={"layers": 1, "width": 8}, grader="text-statistics", out=folder)  # fmt: skip
     return folder
 
@@ -122,6 +122,15 @@ def test_an_edit_that_mends_the_digest_is_refused(cli, results, tmp_path, change
     assert f"refused: {markdown(reason_line)}" in outcome.out
     published = [path.name for path in RecordStore(tmp_path / "boards" / "records").paths()]
     assert [name.partition("-")[0] for name in published] == ["zero"]  # the sound one
+
+
+def test_prompts_too_few_for_a_held_out_comparison_are_refused(cli, tmp_path):
+    for model in ("baseconv", "zero"):
+        run(model=model, **{**TINY, "eval_prompts": 2}, out=tmp_path / "few")
+    outcome = cli("submit", tmp_path / "few", "--to", tmp_path / "boards")
+    assert outcome.code != 0
+    assert "2 prompts are too few to compare it with held-out ones: at least 32" in outcome.err
+    assert "## 1 record, all " in outcome.out  # nothing is drawn for the solver
 
 
 def test_an_edit_that_does_not_is_refused(cli, results, tmp_path):

@@ -80,6 +80,15 @@ def test_optimizers_of_known_packages_are_taken():
     assert all(map(_is_known, names))
 
 
+def test_arguments_of_a_model_from_a_file_are_looked_at_too(tmp_path):
+    run("baseconv", **TINY, out=tmp_path)
+    (path,) = RecordStore(tmp_path).paths()
+    names_file = {"path": "/etc/hostname"}
+    path = reseal(path, lambda content: content["spec"]["model_args"].update(names_file))
+    with pytest.raises(RecordError, match=r"path=/etc/hostname names data"):
+        verify(path, "cpu")
+
+
 def test_enormous_sizes_in_a_text_are_refused_before_they_are_read(tmp_path):
     run("richardson", "linear-system", eval_prompts=16, out=tmp_path)
     (path,) = RecordStore(tmp_path).paths()

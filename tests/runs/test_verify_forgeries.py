@@ -31,8 +31,13 @@ from forging import (
     with_values,
     with_weights,
 )
+from safetensors import safe_open
+from safetensors.torch import save
 
 from iclbench import RecordStore, RunSpec, verify
+from iclbench.runs.comparison import Check
+from iclbench.runs.objects import Objects
+from iclbench.runs.store import read_record
 
 
 def seed_twice(folder: Path) -> Path:
@@ -124,6 +129,8 @@ REFUSED: dict[str, tuple[Forgery, str]] = {
         edit(lambda c: c["evaluations"].update(better=c["evaluations"]["main"])), "shifts",
     ),
     "training.steps": (edit_training(steps=1), "training steps"),
+    # A list of the points of such a curve would take the memory.
+    "training.steps without an end": (edit_training(steps=2**62), "training steps"),
     "the recipe's steps": (
         edit(lambda c: c["spec"]["recipe_args"].update(steps=10)), "spec recipe_args",
     ),
@@ -230,6 +237,25 @@ def test_verifying_reads_no_file_that_a_command_names(records, tmp_path, option,
 def test_a_forgery_that_can_be_computed_is_refused(records, name):
     forgery, fact = REFUSED[name]
     assert fact in {check.name for check in verify(forgery(records)) if not check.holds}
+
+
+def test_weights_under_two_names_are_refused(records):
+    """Whoever reads the file by the names of the card would take the others."""
+    path = find(records)
+    file = Objects.beside(path).path(read_record(path).weights_file)
+    with safe_open(file, framework="pt") as saved:
+        metadata = saved.metadata()
+        tensors = {name: saved.get_tensor(name) for name in saved.keys()}  # noqa: SIM118
+    doubled = {f"0{name}": tensor for name, tensor in tensors.items()}
+    doubled |= {name: tensor + 1 for name, tensor in tensors.items()}
+    weights = Objects.beside(path).write(save(doubled, metadata), "safetensors")
+    path = reseal(path, lambda c: c.update(weights=weights.model_dump(mode="json")))
+    assert "its weights name a tensor 00/" in problem_of(path, verify)
+
+
+def test_control_characters_of_a_record_do_not_reach_the_terminal():
+    check = Check("name", "\x9b31m\u202e", "other", False)
+    assert check.difference.isprintable()
 
 
 def test_all_sound_records_hold(sound):

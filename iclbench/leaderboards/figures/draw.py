@@ -187,7 +187,9 @@ def _trace(line: Line, style: Style, *, repeated: bool) -> go.Scatter:
         "line": {"color": style.floor, **FLOOR_LINE}
         if line.floor
         else {"color": style.color, **dashes},
-        "marker": {"symbol": style.symbol, "size": 7},
+        "marker": {"symbol": style.symbol, "size": 7}
+        if not line.floor
+        else {"symbol": "line-ew-open", "size": 14, "color": style.floor},
         # The legend shows a name once; clicking it switches the line in every panel.
         "legendgroup": name,
     }

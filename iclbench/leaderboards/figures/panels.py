@@ -95,14 +95,15 @@ def _panel(figure: Figure, metric: str | None, title: str, members: list[Record]
     ]
     if figure.x == STATE:
         lines.append(_floor_over_states(figure, metric_of(metric, members[0]), members))
-    if is_numeric([x for line in lines for x in line.x if x is not None]):
+    numeric = is_numeric([x for line in lines for x in line.x if x is not None])
+    if numeric:
         lines = list(with_references(lines))
     log_x = figure.log_x or (figure.log_x is None and figure.x in {STATE, *COSTS})
     return Panel(
         column=title,
         x_title=x_title(figure, metric, members[0]),
         y_title=y_title(figure, metric, members[0]),
-        log_x=bool(log_x),
+        log_x=bool(log_x) and numeric,  # categories have no logarithm
         log_y=is_log(figure, metric, members[0]),
         in_digits=in_digits(figure, metric, members[0]),
         lines=tuple(lines),
@@ -150,24 +151,25 @@ def _points(
     name = metric_of(metric, points[0][1])
     values = [_value(figure, record, name) for _, record in points]
     ranges = [_range_over_seeds(figure, record, name) for _, record in points]
+    numeric = is_numeric([x for x in xs if x is not None])
     yield Line(
         group=label,
         name=label,
         x=xs,
         y=list(values),
         # A line between categories would suggest values in between.
-        mode="lines+markers" if is_numeric([x for x in xs if x is not None]) else "markers",
+        mode="lines+markers" if numeric else "markers",
         above=[high - v for (_, high), v in zip(ranges, values, strict=True)],
         below=[v - low for (low, _), v in zip(ranges, values, strict=True)],
     )
     if x != STATE:
         floors = [shown(figure, r.floor[name], r) if name in r.floor else None
                   for _, r in points]  # fmt: skip
-        yield _floor_line(label, xs, floors)
+        yield _floor_line(label, xs, floors, "lines" if numeric and len(xs) > 1 else "markers")
 
 
-def _floor_line(label: str, xs: list[Any], ys: list[float | None]) -> Line:
-    return Line(label, f"{label}: floor", xs, ys, floor=True)
+def _floor_line(label: str, xs: list[Any], ys: list[float | None], mode: str = "lines") -> Line:
+    return Line(label, f"{label}: floor", xs, ys, mode, floor=True)
 
 
 def _floor_over_states(figure: Figure, metric: str, records: list[Record]) -> Line:
@@ -208,8 +210,8 @@ def _training_curves(label: str, records: list[Record]) -> Iterable[Line]:
         assert record.training is not None
         by_seed = zip(*record.training.curve, strict=True)
         for seed, losses in zip(record.seeds, by_seed, strict=True):
-            name = f"{label}, seed {seed.seed}"
-            yield Line(label, name, list(record.training.curve_steps), list(losses))
+            name, steps = f"{label}, seed {seed.seed}", list(record.training.curve_steps)
+            yield Line(label, name, steps, list(losses), "lines" if len(steps) > 1 else "markers")
 
 
 def _validation_curves(x: str, label: str, records: list[Record]) -> Iterable[Line]:

@@ -78,6 +78,8 @@ def run_campaign(
     with a queue, no worker, or a device that can't be used, and Interrupted after a signal; trials,
     checkpoints and records are kept.
     """
+    if hours is not None and hours < 0:
+        raise UsageError(f"hours={hours}: there can't be fewer than 0")
     program = executor_of(settings, executor, executor_args or {}, workers)
     program.listener = listener
     require_writable(settings.out)

@@ -30,4 +30,6 @@ class SearchSettings:
         for name, value in least.items():
             given = getattr(self, name)
             if given is not None and (not isinstance(given, int) or given < value):
-                raise UsageError(f"{name}={given} is no whole number of {value} or more")
+                raise UsageError(f"{name}={given!r} is no whole number of {value} or more")
+        if not isinstance(self.space, Mapping):
+            raise UsageError(f"space={self.space!r} must map fields of the search space to values")
