@@ -27,6 +27,7 @@ def site(
             metavar="DIR",
             help="Leaderboards folder; the records are in DIR/records.",
             parser=usable_path,
+            show_default=LEADERBOARDS,
         ),
     ] = None,
     docs: Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fake_queue import FakeQueue
 
-from iclbench import RunError
+from iclbench import QueuedJob, RunError
 
 
 @pytest.fixture
@@ -25,6 +25,12 @@ def test_every_change_is_followed_once(queue):
     ids = queue.submit(len, ["a", "bb"], 1)
     states = [(job.id, job.state) for job in queue.follow(ids)]
     assert states == [("0", "done"), ("1", "waiting"), ("1", "done")]
+
+
+def test_a_job_of_an_unknown_state_is_refused():
+    """It would be neither active nor done, so that others would submit it again."""
+    with pytest.raises(RunError, match="job 7: its state is 'runing', not one of waiting, running"):
+        QueuedJob("7", {}, "runing")
 
 
 def test_a_queue_that_gives_no_answer_is_asked_again(queue, monkeypatch):

@@ -116,9 +116,20 @@ class ReturnsNoDraws(LeastSquares):
         return {"larger": Shift("twice x", change=lambda d, _: d.update(x=2 * d["x"]))}
 
 
+class BroadcastsItsReference(LeastSquares):
+    """A reference without a dimension, which differences with the targets would broadcast."""
+
+    def reference(self, batch):
+        return torch.zeros(len(batch.target), 1, dtype=torch.float64)
+
+
 @pytest.mark.parametrize(
     ("task", "reason"),
     [
+        (
+            BroadcastsItsReference,
+            r"reference\(\) returns \(8, 1\), not a prediction's \(8, 1, 1\)",
+        ),
         (DrawsElsewhere, "more than the generator"),
         (NoisyPrompts, "training prompts depend on more than the generator"),
         (RoundsTargets, "must stay float64"),

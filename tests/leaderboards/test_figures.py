@@ -117,6 +117,23 @@ def test_training_curves_have_a_line_per_seed(records):
     assert list(figure.data[0].y) == [row[0] for row in trained[0].training.curve]
 
 
+def test_a_curve_of_a_single_point_is_visible(records):
+    record = next(r for r in records if r.spec.model == "baseconv")
+    first = {"curve_steps": record.training.curve_steps[:1], "curve": record.training.curve[:1]}
+    training = record.training.model_copy(update=first)
+    (line, _) = draw(Figure(x="training"), [record.model_copy(update={"training": training})]).data
+    assert (len(line.x), line.mode) == (1, "markers")
+
+
+@pytest.mark.parametrize("log_x", [None, True])
+def test_the_floor_of_categories_is_a_mark_at_each(records, log_x):
+    figure = draw(Figure(x="model", log_x=log_x), records)
+    floors = [trace for trace in figure.data if trace.name == "attainable (floor)"]
+    assert {x for floor in floors for x in floor.x} == {"BaseConv", "Gradient descent"}
+    assert {floor.mode for floor in floors} == {"markers"}
+    assert {axis.type for axis in figure.select_xaxes()} == {None}
+
+
 @pytest.mark.parametrize("cost", ["operations", "seconds", "steps"])
 def test_validation_is_drawn_against_its_cost(records, cost):
     trained = [r for r in records if r.validation_curve]
