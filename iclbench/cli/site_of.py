@@ -21,15 +21,14 @@ def site(
         ),
     ],
     folders: Annotated[
-        list[Path] | None,
+        list[Path],
         typer.Option(
             "--from",
             metavar="DIR",
             help="Leaderboards folder; the records are in DIR/records.",
             parser=usable_path,
-            show_default=LEADERBOARDS,
         ),
-    ] = None,
+    ] = [Path(LEADERBOARDS)],
     docs: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address that pages link to as documentation.")
     ] = "",
@@ -44,7 +43,7 @@ def site(
     from ..leaderboards.site.build import make_site
     from ..leaderboards.site.links import Links
 
-    folder, *others = folders or [Path(LEADERBOARDS)]
+    folder, *others = folders
     if others:
         raise UsageError(
             "a site has one folder of leaderboards: `iclbench submit RECORD --to FOLDER` puts "
