@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,14 +22,14 @@ def site(
         ),
     ],
     folders: Annotated[
-        list[Path],
+        Sequence[Path],
         typer.Option(
             "--from",
             metavar="DIR",
             help="Leaderboards folder; the records are in DIR/records.",
             parser=usable_path,
         ),
-    ] = [Path(LEADERBOARDS)],
+    ] = (Path(LEADERBOARDS),),
     docs: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address that pages link to as documentation.")
     ] = "",
