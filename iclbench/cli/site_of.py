@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -22,14 +21,14 @@ def site(
         ),
     ],
     folders: Annotated[
-        Sequence[Path],
+        list[Path] | None,
         typer.Option(
             "--from",
             metavar="DIR",
-            help="Leaderboards folder; the records are in DIR/records.",
+            help=f"Leaderboards folder, with records in DIR/records; default: {LEADERBOARDS}.",
             parser=usable_path,
         ),
-    ] = (Path(LEADERBOARDS),),
+    ] = None,
     docs: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address that pages link to as documentation.")
     ] = "",
@@ -44,7 +43,7 @@ def site(
     from ..leaderboards.site.build import make_site
     from ..leaderboards.site.links import Links
 
-    folder, *others = folders
+    folder, *others = folders or [Path(LEADERBOARDS)]
     if others:
         raise UsageError(
             "a site has one folder of leaderboards: `iclbench submit RECORD --to FOLDER` puts "
