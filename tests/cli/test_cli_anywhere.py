@@ -13,14 +13,14 @@ import pytest
 from iclbench.cli import main
 
 SPEC = (
-    "--task least-squares --task-args dim=2,examples=4 --recipe smoke --seeds 1 --eval-prompts 16 "
+    "--task least-squares --task-args dim=2,examples=4 --recipe smoke --seeds 1 --eval-prompts 32 "
     "--device cpu"
 )
 SWEEP = """
 [defaults]
 task = "least-squares"
 task_args = { dim = 2, examples = 4 }
-eval_prompts = 16
+eval_prompts = 32
 [[grid]]
 model = ["zero"]
 """

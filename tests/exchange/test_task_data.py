@@ -175,7 +175,7 @@ def test_every_task_can_be_exported(tmp_path):
     [
         (("--task", "least-square", "--prompts", 3), "did you mean 'least-squares'"),
         (("--task", "least-squares", "--prompts", 0), "--prompts"),
-        (("--task", "least-squares", "--prompts", 10**9), "must be from 1"),
+        (("--task", "least-squares", "--prompts", 10**9), "must be a number from 1"),
         (("--task", "least-squares", "--prompts", 3, "--task-args", "dim=x"), "dim"),
         (("--task", "least-squares", "--prompts", 3, "--task-args", "dim=99999999"), "too large"),
         (("--task", "stories", "--prompts", 99999), "held-out"),

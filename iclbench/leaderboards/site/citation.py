@@ -12,12 +12,12 @@ YEAR = 2026
 
 
 def _facts() -> tuple[str, str, str]:
-    """The title, version and licence."""
+    """The title, version and licence: that of the code, not of what else the package ships."""
     about = metadata.metadata("iclbench")
     summary = about["Summary"].removeprefix("A plugin-based ")
     keys = ("License-Expression", "License")
     licence = next((about[key] for key in keys if key in about), "Apache-2.0")
-    return f"iclbench: a {summary}", about["Version"], licence
+    return f"iclbench: a {summary}", about["Version"], licence.partition(" AND ")[0]
 
 
 def cff(code: str = "", digest: str = "") -> str:
