@@ -56,7 +56,7 @@ def fails(record: Record, held_out: HeldOut | None) -> bool:
 def without_failing(
     records: Iterable[tuple[Path, Record]], refused: Callable[[str], object]
 ) -> Iterator[Record]:
-    """The records, at their paths, that held-out prompts do not contradict, and need not.
+    """The records, at their paths, except those that held-out prompts contradict, or that wait.
 
     `refused` gets a line for each damaged held-out evaluation; its record is left out too.
     """

@@ -242,7 +242,7 @@ class Row:
 
     @property
     def is_credible(self) -> bool:
-        """Whether held-out prompts do not contradict the row, nor are still to be drawn for it."""
+        """Whether no held-out prompts contradict the row, and none are due for it."""
         return not self.fails_held_out and self.unranked != held_out.PENDING
 
     @property
@@ -289,5 +289,5 @@ def profile(digits: np.ndarray) -> tuple[float, ...]:
 
 
 def credible(rows: Iterable[Row]) -> list[Row]:
-    """The rows that held-out prompts do not contradict, and need not; others stand for no model."""
+    """The rows that may stand for their models: those that `is_credible` holds for."""
     return [row for row in rows if row.is_credible]

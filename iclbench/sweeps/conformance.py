@@ -46,7 +46,7 @@ def try_one(executor: Executor) -> None:
     try:
         _outcomes(executor, [job], 1)
     except ConformanceError as error:
-        if isinstance(error.__cause__, UsageError | RunError):
+        if isinstance(error.__cause__, RunError):
             raise error.__cause__ from None
 
 
