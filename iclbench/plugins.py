@@ -115,6 +115,7 @@ class PluginHost:
         if unset:
             raise PluginError(f"{label} does not set {', '.join(unset)}")
         if isinstance(target, type):
+            _require_config(target, label)
             _name_after_entry(target, name)
         if getattr(target, "name", name) != name:
             raise PluginError(f"{label} calls itself {target.name!r}")
@@ -178,6 +179,15 @@ def host() -> PluginHost:
     chosen = os.environ.get("ICLBENCH_PLUGINS")
     only = None if chosen is None else [n.strip() for n in chosen.split(",") if n.strip()]
     return PluginHost(only)
+
+
+def _require_config(target: type[Any], label: str) -> None:
+    """Raise PluginError for arguments of another base, which would take misspelled names."""
+    from .api.config import Config  # imports pydantic, which those who only list need not wait for
+
+    config = getattr(target, "Config", None)
+    if config is not None and not (isinstance(config, type) and issubclass(config, Config)):
+        raise PluginError(f"{label}: its Config is not derived from iclbench.Config")
 
 
 def _name_after_entry(target: type[Any], name: str) -> None:

@@ -49,12 +49,21 @@ ConfigT = TypeVar("ConfigT", bound=BaseModel)
 def parse_config(config: type[ConfigT], values: Mapping[str, Any], owner: str) -> ConfigT:
     """Validate `values` as `config`. Raises a UsageError that names `owner` and the field."""
     try:
-        return config.model_validate(dict(values))
+        return config.model_validate(_plain(dict(values)))
     except RecursionError:
         raise UsageError(f"{owner}: its arguments are nested too deeply") from None
     except ValidationError as error:
         lines = [_explain(detail, config) for detail in error.errors()]
         raise UsageError(f"{owner}: " + "; ".join(lines)) from None
+
+
+def _plain(value: Any) -> Any:
+    """A value with Python's numbers and lists in place of numpy's and torch's."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _explain(detail: Any, config: type[BaseModel]) -> str:

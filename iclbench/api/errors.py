@@ -84,6 +84,16 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"unknown {kind} {name!r}; {hint}")
 
 
+def given_reason(reason: object, owner: str) -> str | None:
+    """What a plugin gave as the reason why it doesn't support something; None: it does.
+
+    Raises PluginError for anything else, such as True.
+    """
+    if reason is None or isinstance(reason, str):
+        return reason
+    raise PluginError(f"{owner} gives {visible(repr(reason), 100)}, not None or a reason as text")
+
+
 #: The most characters of a message that `reason_of` shows.
 LONGEST_REASON = 1000
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from .config import Config, parse_config
 from .draws import Draws, DrawsDigest, EvaluationRandom, Random, TrainingRandom
-from .errors import unknown
+from .errors import PluginError, unknown
 from .evaluation import EvaluationContext, Model, predict
 from .prompts import Batch, map_tensors, with_lead
 from .recipe import Recipe
@@ -198,14 +198,21 @@ class Task(Scoring, Generic[ConfigT]):
             else values.to(dtype).double()
             for name, values in draws.items()
         }
-        batch = self.arrange(rounded)
+        batch = self._arranged(rounded)
         return batch._replace(prompt=map_tensors(lambda t: _as(t, dtype), batch.prompt))
+
+    def _arranged(self, draws: Draws) -> Batch:
+        batch: object = self.arrange(draws)
+        if not isinstance(batch, Batch):
+            kind = type(batch).__name__
+            raise PluginError(f"task {self.name}: arrange() gives a {kind}, not an iclbench.Batch")
+        return batch
 
     def training_prompts(self, random: TrainingRandom, dtype: torch.dtype) -> Batch:
         """A training prompt in `dtype` per row; fresh ones, unless a task has a fixed pool."""
         draws = self.draw(random)
         if not self.exact:
-            return self.arrange(draws)
+            return self._arranged(draws)
         batch = self.round_and_arrange(draws, dtype)
         return batch._replace(target=_as(batch.target, dtype))
 

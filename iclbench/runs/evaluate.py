@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..api.metric import Metric
 from ..api.prompts import Batch, map_tensors
 from ..api.task import Task
 from .limits import Limits
+from .statistics import GRADE
 
 #: At most this many prompts of a batch have a floor: exact answers take time.
 FLOOR_PROMPTS = 4096
@@ -82,6 +83,19 @@ def floor(
                     _add(part, metric, model, batch, metric.floor(model, task, batch))
             parts.append(part)
     return _combined(task, parts)
+
+
+def has_primary(task: Task[Any], values: Mapping[str, Any], *, graded: bool) -> bool:
+    """Whether values of a task's metrics hold the one that it ranks by.
+
+    False only for a grade that nobody was asked for; raises RunError for any other.
+    """
+    primary = task.primary.metric
+    if primary in values:
+        return True
+    if primary.startswith(GRADE) and not graded:
+        return False
+    raise RunError(f"task {task.name} ranks by {primary}, not in {', '.join(values)}")
 
 
 def limits_of(task: Task[Any], batches: list[Batch]) -> list[Limits]:

@@ -38,7 +38,6 @@ from .weights_facts import (
     is_construction,
     moved_parameters,
     replaced_tensors,
-    require_plain_names,
     trained_models,
     unlike_saved,
 )
@@ -81,7 +80,6 @@ def recompute(path: Path, record: Record) -> Recomputed:
     if record.weights_file is not None:
         file = objects.sound_path(record.weights_file)
         weights = load_weights(file)
-        require_plain_names(file)
         if weights.model not in {None, record.spec.model}:
             raise UsageError(f"its weights are those of {weights.model!r}")
     changes: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..api.errors import RunError, UsageError
+from ..api.errors import UsageError
 from ..api.evaluation import EvaluationContext
 from ..api.grader import Grader
 from ..api.prompts import Batch
@@ -17,7 +17,7 @@ from ..api.random import torch_generator
 from ..api.task import Axis
 from ..devices import keep_freed_memory
 from ..precision import DTYPES
-from .evaluate import evaluate, floor, limits_of
+from .evaluate import evaluate, floor, has_primary, limits_of
 from .first_answers import first_answers
 from .models import Model
 from .plan import Plan
@@ -60,7 +60,7 @@ def measure(
     started = time.perf_counter()
     if device.type == "cpu":
         keep_freed_memory()
-    spec, primary = plan.spec, plan.task.primary.metric
+    spec = plan.spec
     modules = [model.module.to(device).eval() for model in models]
     contexts = [
         EvaluationContext(
@@ -83,9 +83,7 @@ def measure(
                 evaluate(plan.task, module, batches, context, requested, limits=limits)
                 for module, context in zip(modules, contexts, strict=True)
             ]
-            if primary not in by_model[0]:
-                known = ", ".join(by_model[0])
-                raise RunError(f"task {plan.task.name} ranks by {primary}, not in {known}")
+            has_primary(plan.task, by_model[0], graded=True)
             by_part.append({name: np.stack([m[name] for m in by_model]) for name in by_model[0]})
             if len(by_part) == 1:
                 target_size = _target_size(batches)

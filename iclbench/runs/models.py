@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ..api.asked import AskedModule
-from ..api.errors import UnsupportedError, UsageError
+from ..api.errors import UnsupportedError, UsageError, given_reason
 from ..api.random import derive_seed, torch_generator
 from ..nn.training_form import tensors_of
 from ..training.checkpoints import load_state, weights_bytes
@@ -80,11 +80,13 @@ def require_usable(module: nn.Module, plan: Plan) -> None:
         if problem is not None:
             raise UnsupportedError(f"{plan.spec.model} can't run in float64: {problem}")
     require_causal(module, plan.task)
-    reason = plan.task.supports_model(module)
+    supported = plan.task.supports_model(module)
+    reason = given_reason(supported, f"supports_model() of {plan.spec.task}")
     if reason is not None:
         raise UnsupportedError(f"{plan.spec.model} can't do {plan.spec.task}: {reason}")
     for metric in plan.metrics:
-        reason = metric.supports_model(module)
+        supported = metric.supports_model(module)
+        reason = given_reason(supported, f"supports_model() of metric {metric.name}")
         if reason is not None:
             raise UsageError(f"metric {metric.name} does not apply to {plan.spec.model}: {reason}")
 

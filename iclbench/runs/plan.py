@@ -11,7 +11,7 @@ from typing import Any
 from ..api.architecture import Architecture
 from ..api.config import Config, parse_config
 from ..api.digits import MetricKind
-from ..api.errors import UnsupportedError, UsageError, unknown
+from ..api.errors import PluginError, UnsupportedError, UsageError, given_reason, unknown
 from ..api.graded_task import GradedTask
 from ..api.grader import Grader
 from ..api.metric import Metric
@@ -123,7 +123,8 @@ def resolve(request: RunSpec) -> Plan:
             recipe.batch * recipe.chunk, task.signature, f"recipe {request.recipe}: a chunk"
         )
         _require_dtype(request, recipe)
-    reason = architecture.supports(task.signature, config)
+    supported = architecture.supports(task.signature, config)
+    reason = given_reason(supported, f"supports() of {request.model}")
     if reason is not None:
         raise UnsupportedError(f"{request.model} can't do {request.task}: {reason}")
     if request.dtype == "float64" and not architecture.float64:
@@ -259,7 +260,10 @@ def _model_config(
 
 def _metric(name: str, task: Task[Any]) -> Metric:
     metric: Metric = host().load("metric", name, Metric)()
-    reason = metric.supports(task)
+    measuring = ("score", "compute", "analysis")
+    if all(getattr(type(metric), method) is getattr(Metric, method) for method in measuring):
+        raise PluginError(f"metric {name} measures nothing: define one of {', '.join(measuring)}")
+    reason = given_reason(metric.supports(task), f"supports() of metric {name}")
     if reason is not None:
         raise UsageError(f"metric {name} does not apply to {task.name}: {reason}")
     return metric

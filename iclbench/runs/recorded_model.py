@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import nn
 
-from ..api.errors import RecordError, UsageError, unknown
+from ..api.errors import RecordError, UsageError
 from ..api.record import Record
 from ..precision import DTYPES, full_precision
 from .facts import compare_spec, recompute
@@ -34,7 +34,7 @@ def load_model(record: Record | str | Path, seed: int | None = None) -> nn.Modul
     modules = {model.seed: model.module for model in given}
     chosen = record.seeds[0].seed if seed is None else seed
     if chosen not in modules:
-        raise unknown("seed", str(seed), map(str, modules))
+        raise UsageError(f"no model has the seed {seed!r}; known: {', '.join(map(str, modules))}")
     return modules[chosen].eval()
 
 

@@ -49,14 +49,15 @@ def asked_shifts(plan: Plan) -> list[str]:
     known = plan.task.shifts
     if plan.spec.origin == "asked":
         raise UsageError(f"{plan.spec.model} is asked in text: --shift does not apply")
-    if ALL in asked:
-        if not known:
-            raise UsageError(f"task {plan.task.name} has no shifts")
-        return list(known)
-    for name in asked:
+    named = [name for name in dict.fromkeys(asked) if name != ALL]
+    for name in named:
         if name not in known:
             raise unknown("shift", name, list(known))
-    return list(dict.fromkeys(asked))
+    if ALL not in asked:
+        return named
+    if not known:
+        raise UsageError(f"task {plan.task.name} has no shifts")
+    return list(known)
 
 
 def shifted_plan(plan: Plan, name: str) -> Plan:

@@ -20,7 +20,7 @@ from ..training.clock import Clock
 from ..training.loop import Trained, Training
 from ..training.random_streams import forked_generators
 from ..training.validation import SHARE, Validation, points_of
-from .evaluate import evaluate, limits_of
+from .evaluate import evaluate, has_primary, limits_of
 from .operations import step_operations
 from .plan import Plan
 from .settings import default_eval_batch
@@ -55,13 +55,14 @@ class Validator:
     def score(self, module: nn.Module) -> Scores | None:
         """Return the mean and quantiles over the prompts of the digits, or of the metric.
 
-        None where the metric is a grade, since grading costs money.
+        None where the metric is a grade, since grading costs money. Raises RunError where the task
+        does not measure what it ranks by.
         """
         task = self.plan.task
         generator = torch_generator("cpu", "validation")
         context = EvaluationContext(self.device, generator, batch_size=self._batch_size)
         values = evaluate(task, module, self._batches, context, [], limits=self._limits)
-        if task.primary.metric not in values:
+        if not has_primary(task, values, graded=False):
             return None
         numbers = values[task.primary.metric]
         if numbers.ndim == 2:

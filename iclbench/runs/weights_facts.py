@@ -5,15 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
-from safetensors import safe_open
 from torch import Tensor, nn
 
 from ..api.architecture import Architecture
-from ..api.errors import RecordError
-from ..api.names import visible
 from ..api.random import derive_seed
 from ..api.spec import ResolvedSpec, RunSpec
 from ..nn.training_form import tensors_of
@@ -56,18 +52,6 @@ def is_construction(spec: RunSpec | ResolvedSpec) -> bool:
     """Whether the weights, or those that the training begins with, follow from a formula."""
     architecture: Architecture = host().load("model", spec.model, Architecture)()
     return (spec.init or spec.weights) in architecture.constructions
-
-
-def require_plain_names(path: Path) -> None:
-    """Raise RecordError for tensors such as `00/weight` beside `0/weight`, which would replace it.
-
-    Whoever reads the file otherwise would take other weights than those that are verified.
-    """
-    with safe_open(path, framework="pt") as file:
-        for name in file.keys():  # noqa: SIM118
-            seed, slash, _ = name.partition("/")
-            if slash and seed.isascii() and seed.isdigit() and seed != str(int(seed)):
-                raise RecordError(f"its weights name a tensor {visible(name, 100)}")
 
 
 @dataclass(frozen=True)

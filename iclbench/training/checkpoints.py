@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from ..api.config import Config, parse_config
 from ..api.errors import CheckpointError, RecordError
+from ..api.names import visible
 from ..files import write_atomically
 from ..nn.training_form import tensors_of
 
@@ -128,6 +129,9 @@ def load_weights(path: Path) -> Weights:
             for name in file.keys():  # noqa: SIM118
                 seed, slash, rest = name.partition("/")
                 seeded = bool(slash) and seed.isascii() and seed.isdigit()
+                if seeded and seed != str(int(seed)):
+                    # The tensor would take the place of the one under the seed's usual name.
+                    raise RecordError(f"checkpoint {path} names a tensor {visible(name, 100)}")
                 key = int(seed) if seeded else None
                 states.setdefault(key, {})[rest if seeded else name] = file.get_tensor(name)
     except (SafetensorError, OSError, ValueError, TypeError, RecursionError) as error:

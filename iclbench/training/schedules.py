@@ -19,8 +19,8 @@ Measure = Callable[[int], Iterable[Tensor]]
 def learning_rate_factor(recipe: Recipe, step: int) -> float:
     """Return the factor on the learning rate at `step`, counted from 0.
 
-    `step` is torch's StepLR, `cosine` its CosineAnnealingLR down to 0 at the last step. `adaptive`
-    multiplies it by the factor of `AdaptiveRate`.
+    `step` is torch's StepLR. `cosine` is its CosineAnnealingLR, which would be 0 one step after the
+    last. `adaptive` multiplies the factor by that of `AdaptiveRate`.
     """
     factor = 1.0
     if recipe.schedule == "step":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from html.entities import html5
 
 #: What stands for the key.
 REDACTED = "(key)"
@@ -34,11 +35,13 @@ def _any_form(character: str) -> str:
     """
     code = ord(character)
     digits = f"(?i:{code:02x})"
+    names = [name for name, text in html5.items() if text == character and name.endswith(";")]
+    named = "".join(f"|&{name}" for name in names)
     return (
         rf"(?:\\{{0,8}}{re.escape(character)}"
         rf"|\\{{1,8}}(?:u00|x){digits}"
         rf"|%(?:25){{0,4}}{digits}"
-        rf"|&#(?:0{{0,8}}{code}|[xX]0{{0,8}}{digits});)"
+        rf"|&#(?:0{{0,8}}{code}|[xX]0{{0,8}}{digits});{named})"
     )
 
 

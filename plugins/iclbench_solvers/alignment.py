@@ -155,7 +155,8 @@ def fit(model: nn.Module, task: Task[Any], dtype: torch.dtype, context: Evaluati
 
     def squares(w: Tensor) -> Tensor:
         # The NaN of a diverged descent counts as infinitely far, so the median stays defined.
-        return (descent.at_query(w) - predictions).square().nan_to_num(torch.inf)
+        # Unless told so, nan_to_num would also make the largest float of an infinity.
+        return (descent.at_query(w) - predictions).square().nan_to_num(torch.inf, posinf=torch.inf)
 
     grid = np.array(
         [[float(squares(w).median()) for w in descent.weights(f, STEPS)] for f in FACTORS]

@@ -102,12 +102,13 @@ def _mapped(folder: Path) -> Corpus:
         sizes = [len(stream) for stream in streams]
         starts = np.load(folder / "starts.npy")
         text = (folder / "tokenizer.json").read_text("utf-8")
-    except (OSError, ValueError, KeyError) as error:
+        packed, digest, counts = about["sizes"], about["digest"], about["counts"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise RecordError(f"stories: {folder} is damaged ({error}); delete it") from None
-    if sizes != about["sizes"]:
+    if sizes != packed:
         raise RecordError(f"stories: {folder} is damaged (a stream was cut); delete it")
     vocabulary = Vocabulary.load(text, str(folder))
-    return Corpus(streams[0], streams[1], starts, vocabulary, about["digest"], about["counts"])
+    return Corpus(streams[0], streams[1], starts, vocabulary, digest, counts)
 
 
 class _Packing:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import torch
 
 from iclbench import UsageError
 from iclbench.api.config import Config, added_later, parse_config
@@ -63,3 +65,19 @@ def test_true_is_no_number(name):
         parse_config(Numbers, {name: True}, "numbers")
     assert getattr(parse_config(Numbers, {name: 3}, "numbers"), name) == 3
     assert parse_config(Numbers, {"flag": True}, "numbers").flag is True
+
+
+class Lists(Config):
+    sizes: tuple[int, ...] = ()
+    nested: dict[str, tuple[float, ...]] = {}
+
+
+def test_numbers_of_numpy_and_torch_are_numbers():
+    values = {"count": np.int64(3), "limit": torch.tensor(4), "rate": np.float32(0.5)}
+    assert parse_config(Numbers, values, "numbers") == Numbers(count=3, limit=4, rate=0.5)
+    lists = {"sizes": np.arange(3), "nested": {"a": (np.float64(1), 2)}}
+    assert parse_config(Lists, lists, "lists") == Lists(sizes=(0, 1, 2), nested={"a": (1.0, 2.0)})
+    with pytest.raises(UsageError, match="count"):
+        parse_config(Numbers, {"count": np.float64(0.5)}, "numbers")
+    with pytest.raises(UsageError, match="count: a number is needed"):
+        parse_config(Numbers, {"count": np.True_}, "numbers")

@@ -57,6 +57,23 @@ def test_gradient_descent_is_identified_on_prefixes_and_on_ridge():
         assert values["alignment_distance"].max() < 1e-6
 
 
+@pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan])
+def test_predictions_that_are_not_finite_align_with_nothing(value):
+    task = LeastSquares(FixedConfig())
+    values = aligned(Constant(value), task)
+    assert values["alignment_steps"].isnan().all() or (values["alignment_steps"] == 1).all()
+    assert values["alignment_step_size"].isnan().all()
+
+
+class Constant(nn.Module):
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
+
+    def forward(self, prompt):
+        return torch.full((len(prompt.x), 1, 1), self.value, dtype=prompt.x.dtype)
+
+
 class Rounded(nn.Module):
     """A model on another processor: its predictions differ by the rounding of float32."""
 

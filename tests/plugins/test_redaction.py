@@ -5,17 +5,24 @@ from __future__ import annotations
 import base64
 import html
 import json
+from html.entities import html5
 from urllib.parse import quote
 
 import pytest
 
 from iclbench_graders.redaction import Redaction
 
-KEY = "sk-Proj_0123+/=abcdef.XYZ~9"
+KEY = "sk-Proj_0123+/=<abcdef>.XYZ~&9"
 
 
 def escaped(text: str, form: str) -> str:
     return "".join(form.format(ord(character)) for character in text)
+
+
+def html_name(character: str) -> str:
+    """An HTML entity such as &plus; where the character has one."""
+    names = [name for name, text in html5.items() if text == character and name.endswith(";")]
+    return f"&{names[0]}" if names else character
 
 
 FORMS = {
@@ -30,6 +37,7 @@ FORMS = {
     "whole url": escaped(KEY, "%{:02x}"),
     "url twice": quote(quote(KEY, safe=""), safe=""),
     "html": html.escape(KEY),
+    "html names": "".join(html_name(character) for character in KEY),
     "html decimal": escaped(KEY, "&#{};"),
     "html hexadecimal": escaped(KEY, "&#x{:x};"),
     "hex": KEY.encode().hex(),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import BaseModel
 from small_runs import TINY
 
 from iclbench import (
+    Metric,
     PluginError,
     Recipe,
     RunSpec,
@@ -15,6 +17,8 @@ from iclbench import (
     run,
 )
 from iclbench.runs.plan import resolve
+from iclbench_least_squares.fixed import LeastSquares
+from iclbench_solvers.simple import Averaging
 
 
 def test_the_user_s_arguments_override_the_recipe_s():
@@ -62,6 +66,54 @@ def test_a_task_that_sets_no_version_is_refused(provide):
     provide("task", "unversioned", Unversioned)
     with pytest.raises(PluginError, match="does not set version"):
         run(model="zero", task="unversioned")
+
+
+def test_a_model_that_answers_whether_it_supports_a_task_is_refused(provide):
+    class Answering(Averaging):
+        name = "answering"
+
+        def supports(self, signature, config):
+            return True
+
+    provide("model", "answering", Answering)
+    with pytest.raises(PluginError, match="gives True, not None or a reason"):
+        resolve(RunSpec(model="answering", **TINY))
+
+
+def test_arguments_that_are_no_config_are_refused(provide):
+    class Loose(Averaging):
+        name = "loose"
+
+        class Config(BaseModel):
+            width: int = 1
+
+    provide("model", "loose", Loose)
+    with pytest.raises(PluginError, match=r"not derived from iclbench\.Config"):
+        resolve(RunSpec(model="loose", **TINY))
+
+
+def test_a_metric_that_measures_nothing_is_refused(provide):
+    class Silent(Metric):
+        name = "silent"
+
+        def supports(self, task):
+            return None
+
+    provide("metric", "silent", Silent)
+    with pytest.raises(PluginError, match="silent measures nothing"):
+        resolve(RunSpec(model="zero", **TINY, metrics=("silent",)))
+
+
+def test_a_task_that_arranges_no_batch_is_refused(provide, tmp_path):
+    class Tupled(LeastSquares):
+        name = "tupled"
+
+        def arrange(self, draws):
+            return tuple(super().arrange(draws))
+
+    provide("task", "tupled", Tupled)
+    with pytest.raises(PluginError, match="gives a tuple, not an"):
+        run(model="baseconv", **{**TINY, "task": "tupled"}, out=tmp_path)
 
 
 @pytest.mark.parametrize(

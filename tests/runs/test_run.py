@@ -25,6 +25,7 @@ from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record, read_values
 from iclbench.training.checkpoints import load_weights
+from iclbench.training.loop import Training
 from iclbench_least_squares.fixed import LeastSquares
 from iclbench_solvers.simple import Averaging
 
@@ -220,6 +221,19 @@ def test_a_task_that_does_not_fit_leaves_no_record(tmp_path, provide, fault):
     with pytest.raises((RunError, UsageError), match=r"ranks by squared_error|targets are"):
         run(model="zero", **{**TINY, "task": "faulty"}, out=tmp_path)
     assert not list(tmp_path.glob("*/*.json"))
+
+
+def test_a_task_without_what_it_ranks_by_is_refused_before_training(tmp_path, provide, monkeypatch):
+    class Faulty(LeastSquares):
+        name = "faulty"
+
+        def metrics(self, prediction, batch):
+            return {"other": super().metrics(prediction, batch)["squared_error"]}
+
+    provide("task", "faulty", Faulty)
+    monkeypatch.setattr(Training, "run", None)
+    with pytest.raises(RunError, match="faulty ranks by squared_error, not in other"):
+        run(model="baseconv", **{**TINY, "task": "faulty"}, out=tmp_path)
 
 
 @pytest.mark.gpu

@@ -88,6 +88,7 @@ def test_solvers_are_evaluated_at_other_lengths(tmp_path):
     [
         (("quadrant",), "unknown shift 'quadrant'; did you mean 'quadrants'"),
         (("orthogonal",), "unknown shift 'orthogonal'"),
+        (("all", "quadrant"), "unknown shift 'quadrant'"),
     ],
 )
 def test_a_shift_that_is_not_defined_is_refused_before_anything_runs(tmp_path, shift, message):

@@ -250,7 +250,7 @@ def test_weights_under_two_names_are_refused(records):
     doubled |= {name: tensor + 1 for name, tensor in tensors.items()}
     weights = Objects.beside(path).write(save(doubled, metadata), "safetensors")
     path = reseal(path, lambda c: c.update(weights=weights.model_dump(mode="json")))
-    assert "its weights name a tensor 00/" in problem_of(path, verify)
+    assert "names a tensor 00/" in problem_of(path, verify)
 
 
 def test_control_characters_of_a_record_do_not_reach_the_terminal():

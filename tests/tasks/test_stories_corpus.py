@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from pathlib import Path
 
@@ -85,6 +86,19 @@ def test_a_damaged_cache_is_refused(tmp_path):
     with Path(corpus.train.filename).open("r+b") as file:
         file.truncate(100)
     with pytest.raises(RecordError, match="cut"):
+        open_fresh_corpus(tmp_path / "a.jsonl")
+
+
+def test_a_cache_that_says_less_is_refused(tmp_path):
+    corpus = open_fresh_corpus(write(tmp_path / "a.jsonl", STORIES[:32]))
+    about = Path(corpus.train.filename).parent / "about.json"
+    values = json.loads(about.read_text())
+    for left_out in values:
+        about.write_text(json.dumps({name: v for name, v in values.items() if name != left_out}))
+        with pytest.raises(RecordError, match=f"damaged .*{left_out}"):
+            open_fresh_corpus(tmp_path / "a.jsonl")
+    about.write_text("[]")
+    with pytest.raises(RecordError, match="damaged"):
         open_fresh_corpus(tmp_path / "a.jsonl")
 
 
