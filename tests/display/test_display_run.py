@@ -127,7 +127,7 @@ def test_the_module_of_a_record_gives_its_errors_again(trained, solved, tmp_path
             # Errors below the rounding of the target are recorded as that.
             np.testing.assert_allclose(values, own["squared_error"], rtol=1e-4, atol=1e-13)
     assert iclbench.load_model(trained.path).state_dict().keys() == trained.weights()[0].keys()
-    with pytest.raises(UsageError, match="no model has the seed 7; known: ):
+    with pytest.raises(UsageError, match="no model has the seed 7; known: 0"):
         iclbench.load_model(trained, 7)
 
 
