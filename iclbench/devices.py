@@ -12,6 +12,7 @@ import gc
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -44,8 +45,11 @@ def free_memory() -> None:
     torch.cuda.empty_cache()
 
 
-def environment(device: torch.device) -> Environment:
-    """Return what a record says about the machine and its libraries."""
+def environment(device: torch.device, packages: Sequence[str] = ()) -> Environment:
+    """Return what a record says about the machine and its libraries.
+
+    `packages` are further distributions that a run has used.
+    """
     cuda = device.type == "cuda"
     return Environment(
         device=visible(torch.cuda.get_device_name(device), 500) if cuda else "cpu",
@@ -57,7 +61,7 @@ def environment(device: torch.device) -> Environment:
             "python": platform.python_version(),
             # The registry's CUDA build is 2.13.0 by its metadata and 2.13.0+cu130 by itself.
             "torch": str(torch.__version__),
-            **{name: metadata.version(name) for name in ("iclbench", "numpy", "scipy")},
+            **{name: metadata.version(name) for name in ("iclbench", "numpy", "scipy", *packages)},
         },
     )
 

@@ -34,10 +34,6 @@ def input_shifts(dim: int, task_seed: int, *, scales_targets: bool = True) -> di
             "examples from one random quadrant; the query from the opposite one", change=_opposite
         ),
         "overlapping": Shift("the query is one of the examples", change=_overlapping),
-        "skewed": Shift(
-            "inputs with covariance UΛ²Uᵀ, λᵢ ∝ 1/i, scaled to trace D",
-            change=_skewed(dim, task_seed),
-        ),
         "uniform": Shift("inputs uniform on [−√3, √3]ᴰ", change=_inputs(_uniform)),
         "signs": Shift("inputs with entries ±1", change=_inputs(torch.sign)),
         "heavy-tailed": Shift(
@@ -46,6 +42,10 @@ def input_shifts(dim: int, task_seed: int, *, scales_targets: bool = True) -> di
         ),
     }
     if dim > 1:
+        shifts["skewed"] = Shift(
+            "inputs with covariance UΛ²Uᵀ, λᵢ ∝ 1/i, scaled to trace D",
+            change=_skewed(dim, task_seed),
+        )
         summary = "inputs in a random subspace of half the dimensions, scaled to trace D"
         shifts["half-subspace"] = Shift(summary, change=_half_subspace(dim, task_seed))
     for name, factor in SCALES.items():

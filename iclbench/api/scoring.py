@@ -136,9 +136,10 @@ class Scoring(ABC):
         return {} if reference is None else self.metrics(reference.to("cpu", torch.float64), batch)
 
     def chance(self, batch: Batch) -> dict[str, Tensor]:
-        """The metrics of a prediction that ignores the examples.
+        """The metrics of a simple prediction that ignores the examples.
 
-        The default predicts zero, which as logits gives every class the same probability.
+        The default predicts zero, which as logits gives every class the same probability. Where
+        another prediction without examples is better, override it. Suites name a solver instead.
         """
         target = batch.target
         if target.is_floating_point():

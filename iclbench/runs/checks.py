@@ -24,14 +24,16 @@ from ..api.task import Task, training_batch
 from ..nn.backbone import BackboneModel
 from ..nn.model import SequenceModel
 from ..nn.predictions import averaged
+from ..nn.training_form import tensors_of
 from ..precision import default_dtype
+from ..training.checkpoints import load_state
 from ..training.gradients.binding import NoFormError
 from ..training.gradients.equivalence import Reference
 from ..training.gradients.leading import Leading
 from ..training.replicas import Replicas
 from .causality import reads_ahead
 from .honesty import find_lower_precision
-from .inspection import find_problem
+from .inspection import find_problem, predict_otherwise
 
 
 class ConformanceError(IclbenchError):
@@ -56,7 +58,11 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     try:
         module = architecture.build(signature, config).eval()
         batch = training_batch(task, 6, torch_generator("cpu", "conformance"), dtype)
-        problem = _unseeded(architecture, task, config) or find_problem(module, task)
+        problem = (
+            _unseeded(architecture, task, config)
+            or find_problem(module, task)
+            or _outside_state(architecture, task, config)
+        )
         after = torch.get_default_dtype()
     finally:
         torch.set_default_dtype(dtype)
@@ -97,6 +103,15 @@ def _unseeded(architecture: Architecture, task: Task[Any], config: Config) -> st
     for name, tensor in first.items():
         if name not in second or not torch.equal(tensor, second[name]):
             return f"built twice with one seed, its {name} differs: draw numbers by torch alone"
+    return None
+
+
+def _outside_state(architecture: Architecture, task: Task[Any], config: Config) -> str | None:
+    """Whether it keeps random numbers that are no parameters or buffers, in words, or None."""
+    module, other = (architecture.build(task.signature, config) for _ in range(2))
+    load_state(other, tensors_of(module), "its own state")
+    if predict_otherwise(module, other, task):
+        return "it keeps numbers outside its parameters and buffers: use register_buffer"
     return None
 
 

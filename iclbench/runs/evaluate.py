@@ -14,11 +14,14 @@ from torch import Tensor, nn
 from ..api.errors import RunError
 from ..api.evaluation import Answered, EvaluationContext
 from ..api.metric import Metric
+from ..api.names import is_plain_name
 from ..api.prompts import Batch, map_tensors
 from ..api.task import Task
 from .limits import Limits
 from .statistics import GRADE
 
+#: How far a fraction may lie outside 0 and 1.
+ROUNDING = 1e-6
 #: At most this many prompts of a batch have a floor: exact answers take time.
 FLOOR_PROMPTS = 4096
 
@@ -48,6 +51,7 @@ def evaluate(
             # Predictions are kept only where somebody may ask for them again.
             shared = replace(context, answered=Answered(batch.prompt)) if metrics else context
             values = _on_cpu(task.evaluate(model, batch, shared))
+            _require_sound(task, values, len(batch.target))
             values = limit.apply(values)
             for metric in metrics:
                 _add(values, metric, model, batch, metric.compute(model, task, batch, shared))
@@ -98,6 +102,26 @@ def has_primary(task: Task[Any], values: Mapping[str, Any], *, graded: bool) -> 
     raise RunError(f"task {task.name} ranks by {primary}, not in {', '.join(values)}")
 
 
+def _require_sound(task: Task[Any], values: Mapping[str, Tensor], prompts: int) -> None:
+    """Raise RunError for values of a task's own metrics that no record could hold.
+
+    A metric may measure the first prompts only, unless the task ranks by it and it is no grade.
+    """
+    axes = task.axes
+    for name, value in values.items():
+        if not is_plain_name(name):
+            raise RunError(f"task {task.name}: {name!r} can't be the name of a metric")
+        expected = (prompts, *([len(axes[name].values)] if name in axes else []))
+        whole = name == task.primary.metric and not name.startswith(GRADE)
+        rows = len(value) if value.ndim else 0
+        fits = rows == prompts or (rows < prompts and not whole)
+        if not fits or value.shape != (rows, *expected[1:]):
+            raise RunError(f"task {task.name}: {name} is {tuple(value.shape)}, not {expected}")
+        # A sum of rounded parts may pass 1 by its last bits.
+        if name in task.fractions and ((value < -ROUNDING) | (value > 1 + ROUNDING)).any():
+            raise RunError(f"task {task.name}: {name} is a fraction, but not from 0 to 1")
+
+
 def limits_of(task: Task[Any], batches: list[Batch]) -> list[Limits]:
     """The limits of the task's errors on each batch."""
     with torch.no_grad():
@@ -111,7 +135,7 @@ def _floors(
     if task.floor_kind != "exact":
         return [_on_cpu(task.floor(batch, context)) for batch in batches]
     # The class itself: one that is corrected in a notebook has the same name.
-    key = type(task), _digest(task, batches)
+    key = type(task), digest_of_prompts(task, batches)
     if key not in _exact_floors:
         values = [_on_cpu(task.floor(batch, context)) for batch in batches]
         while len(_exact_floors) >= KEPT:
@@ -120,7 +144,7 @@ def _floors(
     return _exact_floors[key]
 
 
-def _digest(task: Task[Any], batches: list[Batch]) -> str:
+def digest_of_prompts(task: Task[Any], batches: list[Batch]) -> str:
     """SHA-256 of all that an exact floor follows from: the task, the prompts and their targets."""
     digest = hashlib.sha256(f"{type(task)} {task.config.model_dump_json()}".encode())
     for batch in batches:

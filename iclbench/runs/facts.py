@@ -114,7 +114,7 @@ def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
     yield from compare_spec(record, now.plan)
     yield same("ranking", record.ranking, ranking(now.plan))
     yield same("chance", record.chance, is_chance(now.plan))
-    expected = {p.name: p.distribution for p in plugin_references(now.plan)}
+    expected = {p.name: p.distribution for p in plugin_references(now.plan.plugins)}
     yield same("plugins", {p.name: p.distribution for p in record.plugins}, expected)
     for name in UNUSED:
         yield same(name, getattr(record, name), Record.model_fields[name].default)

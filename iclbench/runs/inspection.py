@@ -67,6 +67,15 @@ def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) ->
     return problem or _state(module, task)
 
 
+def predict_otherwise(module: nn.Module, other: nn.Module, task: Task[Any]) -> bool:
+    """Whether the predictions of two modules on a few prompts differ by more than rounding."""
+    dtype = torch.get_default_dtype()
+    batch = training_batch(task, PROMPTS, torch_generator("cpu", "inspection"), dtype)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        first, second = module.eval()(batch.prompt), other.eval()(batch.prompt)
+    return not torch.allclose(first, second, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
+
+
 def expected_shape(task: Task[Any], batch: Batch) -> tuple[int, ...]:
     """The shape (B, P, W) of a prediction for a batch."""
     signature = task.signature

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..api.errors import UsageError
 from ..api.evaluation import EvaluationContext
 from ..api.grader import Grader
 from ..api.prompts import Batch
@@ -137,12 +136,3 @@ def axes_of(plan: Plan, model: Model) -> dict[str, Axis]:
     """The second axis of each metric that has one, the task's own and those requested."""
     requested = [metric.axes(model.module) for metric in plan.metrics]
     return dict(plan.task.axes) | {name: axis for axes in requested for name, axis in axes.items()}
-
-
-def require_target_shape(plan: Plan) -> None:
-    """Raise UsageError for targets that would be broadcast against predictions."""
-    task = plan.task
-    target = task.evaluation_batches(2, plan.spec.eval_seed, DTYPES[plan.spec.dtype])[0].target
-    expected = task.signature.target_shape(target)
-    if tuple(target.shape) != expected:
-        raise UsageError(f"task {task.name}: targets are {tuple(target.shape)}, not {expected}")

@@ -15,7 +15,7 @@ from ..training.checkpoints import load_state, weights_bytes
 from ..training.replicas import matching
 from .causality import require_causal
 from .honesty import find_lower_precision
-from .inspection import find_problem
+from .inspection import find_problem, predict_otherwise
 from .plan import Plan
 from .sizes import bounded_model
 
@@ -79,6 +79,8 @@ def require_usable(module: nn.Module, plan: Plan) -> None:
         problem = find_lower_precision(module, plan.task)
         if problem is not None:
             raise UnsupportedError(f"{plan.spec.model} can't run in float64: {problem}")
+    if plan.spec.origin == "trained":
+        _require_whole_state(module, plan)
     require_causal(module, plan.task)
     supported = plan.task.supports_model(module)
     reason = given_reason(supported, f"supports_model() of {plan.spec.task}")
@@ -89,6 +91,22 @@ def require_usable(module: nn.Module, plan: Plan) -> None:
         reason = given_reason(supported, f"supports_model() of metric {metric.name}")
         if reason is not None:
             raise UsageError(f"metric {metric.name} does not apply to {plan.spec.model}: {reason}")
+
+
+def _require_whole_state(module: nn.Module, plan: Plan) -> None:
+    """Raise UsageError for a model that also keeps random numbers in other attributes.
+
+    All seeds would train with those of the first, and be evaluated with others.
+    """
+    with torch.random.fork_rng(devices=[]), bounded_model(plan.spec.model):
+        torch.manual_seed(derive_seed("another initialization"))
+        other = plan.architecture.build(plan.task.signature, plan.config)
+    load_state(other, tensors_of(module), "its own state")
+    if predict_otherwise(module, other, plan.task):
+        raise UsageError(
+            f"{plan.spec.model} keeps numbers outside its parameters and buffers: with the same "
+            "weights, models of two seeds predict otherwise; use register_buffer"
+        )
 
 
 def saved_weights(plan: Plan, models: list[Model]) -> bytes | None:

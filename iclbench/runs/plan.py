@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from ..training.optimizers.choice import with_whole_optimizer
 from ..training.schedules import require_used
 from .grading import Grading
 from .origins import GivenWeights, States, given_weights, origin_of
+from .participants import each_once, measuring_plugins, training_plugins
 from .recipe_arguments import split_by_use
 from .sizes import bounded_model, require_room, require_small_arguments, require_storable
 from .statistics import GRADE
@@ -39,7 +40,8 @@ class Plan:
     they are measured. `grader` makes the grader, if one was requested. `tuning` is the search that
     chose some of the arguments. `answers` are those of a language model by question, where a record
     holds them: then nothing is asked. `refused` are the recipe's arguments that the model
-    refuses, with the reasons: it keeps its defaults.
+    refuses, with the reasons: it keeps its defaults. A training follows from the plugins in
+    `trained_by` alone.
     """
 
     request: RunSpec
@@ -51,6 +53,7 @@ class Plan:
     states: States = field(default_factory=dict)
     partial: bool = False
     metrics: tuple[Metric, ...] = ()
+    trained_by: tuple[Plugin, ...] = ()
     plugins: tuple[Plugin, ...] = ()
     grader: Callable[[], Grader] | None = None
     steps: int | None = None
@@ -134,6 +137,10 @@ def resolve(request: RunSpec) -> Plan:
     trained = origin == "trained"
     untrained = {name for name, option in spec_options().items() if option.training}
     recorded = without_folders(request)
+    own_recipe = request.recipe in task.recipes
+    training = training_plugins(
+        request, architecture.uses(config), with_recipe=trained and not own_recipe
+    )
     spec = ResolvedSpec(
         **{
             **recorded.model_dump(exclude=None if trained else untrained),
@@ -161,11 +168,8 @@ def resolve(request: RunSpec) -> Plan:
         states=given.states_for(architecture, task.signature, config),
         partial=given.partial,
         metrics=metrics,
-        plugins=tuple(
-            _participants(
-                request, trained and request.recipe not in task.recipes, architecture.uses(config)
-            )
-        ),
+        trained_by=training,
+        plugins=each_once([*training, *measuring_plugins(request)]),
         grader=grader,
         refused=refused,
     )
@@ -284,18 +288,3 @@ def _grader(
     config = parse_config(grader.Config, request.grader_args, f"grader {request.grader}")
     values = config.model_dump(mode="json")
     return partial(grader, config), {k: v for k, v in values.items() if k not in grader.operational}
-
-
-def _participants(request: RunSpec, with_recipe: bool, models: tuple[str, ...]) -> Iterator[Plugin]:
-    """The plugins that take part, each once; `models` are those that the model is made of."""
-    names = [("task", request.task), ("model", request.model)]
-    names += [("model", name) for name in models]
-    names += [("recipe", request.recipe)] if with_recipe else []
-    names += [("metric", name) for name in request.metrics]
-    names += [("grader", request.grader)] if request.grader else []
-    seen = []
-    for kind, name in names:
-        plugin, _ = host().provider(kind, name)
-        if plugin.name not in seen:
-            seen.append(plugin.name)
-            yield plugin

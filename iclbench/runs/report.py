@@ -14,6 +14,7 @@ from ..api.ranking import Ranking
 from ..api.record import GraderReport, PluginReference, SeedReport, TrainingReport
 from ..api.results import Evaluation, FloorReport
 from ..api.statistics import finite
+from ..discovery import Plugin
 from ..training.loop import Trained
 from .code import harness_reference, installed_code
 from .first_answers import as_numbers
@@ -115,7 +116,7 @@ def grader_report(grading: Grading, objects: Objects, task: str) -> GraderReport
     return graded.model_copy(update={"answers": answers})
 
 
-def plugin_references(plan: Plan) -> list[PluginReference]:
-    """The plugins that take part and the harness, with the digests of their sources."""
+def plugin_references(plugins: Sequence[Plugin]) -> list[PluginReference]:
+    """The harness and the plugins, with the digests of their sources."""
     installed = installed_code()
-    return [harness_reference(), *(installed[plugin.name] for plugin in plan.plugins)]
+    return [harness_reference(), *(installed[plugin.name] for plugin in plugins)]

@@ -46,7 +46,7 @@ from .ready_models import ReadyModels
 from .report import date_now
 from .settings import Settings
 from .store import read_record, read_values
-from .training import train
+from .training import packages_of, train
 
 #: On another platform: how far the first loss of the curve may move, relatively, …
 FIRST_LOSS = 0.01
@@ -101,7 +101,7 @@ def retrain(path: str | PathLike[str], device: str = "auto") -> Retraining:
     threads = max(1, min(record.environment.threads, MOST_THREADS))
     with torch_threads(threads), full_precision(DTYPES[record.spec.dtype]):
         ready = _train(plan, record.training, on_device)
-        here = environment(on_device)
+        here = environment(on_device, packages_of(plan))
         measured = measure(plan, ready.models, on_device)
     assert ready.training is not None
     trainings = [(record.environment, record.training), (here, ready.training)]

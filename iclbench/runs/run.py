@@ -24,9 +24,10 @@ from .asked_answers import prepare_asking, write_answers
 from .budget import require_device, track_of
 from .exclusive import alone, exclusive
 from .grading import Grading
-from .measure import analyse, axes_of, measure, require_target_shape
+from .measure import analyse, axes_of, measure
 from .models import saved_weights
 from .plan import Plan
+from .preflight import require_sound_metrics, require_sound_prompts
 from .ready_models import ReadyModels
 from .report import (
     date_now,
@@ -44,7 +45,13 @@ from .shifts import asked_shifts
 from .state_size import state_sizes
 from .statistics import summarize_run
 from .store import RecordStore
-from .training import checkpoint_path, keep_trained, remove_checkpoints, train_or_load
+from .training import (
+    checkpoint_path,
+    keep_trained,
+    packages_of,
+    remove_checkpoints,
+    train_or_load,
+)
 
 
 @exclusive()
@@ -99,9 +106,9 @@ def _make(plans: Sequence[Plan], settings: Settings, device: torch.device) -> di
 
     Raises the first plan's error after all others have their records.
     """
-    # Refuse a grader without its key, or unsuitable targets, before any time is spent.
+    # Refuse a grader without its key, or unsuitable prompts and metrics, before time is spent.
     gradings = [plan.prepare_grading() for plan in plans]
-    require_target_shape(plans[0])
+    require_sound_prompts(plans[0])
     prepare_asking(plans[0])
     for line in dict.fromkeys(line for plan in plans for line in plan.remarks):
         say(line)
@@ -140,6 +147,7 @@ def _records(
     measured: list[tuple[Plan, ReadyModels, Record]] = []
     checkpoints: set[Path] = set()
     with full_precision(DTYPES[plans[0].spec.dtype]):
+        require_sound_metrics(plans[0])
         ready = train_or_load(plans, settings, device)
         for plan, models, grading in zip(plans, ready, gradings, strict=True):
             checkpoints |= {models.checkpoint} if models.checkpoint else set()
@@ -214,7 +222,7 @@ def evaluate_and_record(
         tuning=plan.tuning,
         analyses=analyse(plan, models, device, settings.eval_batch),
         grader=grader_report(grading, store.objects, spec.task) if grading else None,
-        environment=environment(device),
-        plugins=plugin_references(plan),
+        environment=environment(device, packages_of(plan)),
+        plugins=plugin_references(plan.plugins),
         created=date_now(),
     ).sealed()

@@ -16,6 +16,8 @@ from ..api.errors import PLUGIN_FAILURES, UsageError, unknown
 from ..api.names import visible
 from ..api.record import MAIN, Record
 from ..api.results import Evaluation
+from ..nn.training_form import tensors_of
+from ..training.checkpoints import load_state
 from .measure import axes_of, measure
 from .models import Model
 from .plan import Plan
@@ -82,7 +84,7 @@ def shifted_models(plan: Plan, models: Sequence[Model]) -> list[Model] | str:
         reason = _misfit(module, model.module)
         if reason is not None:
             return reason
-        module.load_state_dict(model.module.state_dict())
+        load_state(module, tensors_of(model.module), "the trained model")
         rebuilt.append(replace(model, module=module))
     return rebuilt
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
+from importlib import metadata
 from itertools import chain
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from ..plugins import host
 from ..precision import DTYPES
 from ..training.checkpoints import load_state
 from ..training.loop import Observer, Trained, Training
+from ..training.optimizers.installed import distributions_of
 from ..training.resumption import Resumption
 from ..training.schedules import fit_schedule
 from ..training.state import Replica
@@ -234,11 +236,17 @@ def _training(
 
 def training_code(plans: Sequence[Plan]) -> dict[str, str]:
     """The version of everything that trains, by name; other code doesn't continue a checkpoint."""
-    references = [reference for plan in plans for reference in plugin_references(plan)]
+    references = [r for plan in plans for r in plugin_references(plan.trained_by)]
     return {
         "torch": torch.__version__,
+        **{name: metadata.version(name) for plan in plans for name in packages_of(plan)},
         **{r.name: f"{r.distribution} {r.version} {r.source[:16]}" for r in references},
     }
+
+
+def packages_of(plan: Plan) -> tuple[str, ...]:
+    """The distributions that a training uses beside the harness's own and the plugins'."""
+    return () if plan.recipe is None else distributions_of(plan.recipe.optimizer)
 
 
 def _trained_models(plan: Plan, trained: Trained, rows: range) -> list[Model]:

@@ -10,6 +10,8 @@ from ..api.record import Environment
 #: A platform's values by name, as JSON has them.
 Platform = dict[str, str | int | None]
 
+#: What no training computes with, or its code tells of.
+UNUSED = frozenset({"iclbench", "scipy"})
 #: How the note of a training on several platforms ends, followed by what differed.
 MOVED = "not all on one platform"
 _BETWEEN = f"{MOVED}: other "
@@ -19,7 +21,7 @@ MOST_NOTE = 500
 
 def platform_of(machine: Environment, program: str, replicas: int) -> Platform:
     """The platform of a training whose program computes the gradients of `replicas` at once."""
-    versions = {name: machine.versions.get(name) for name in ("python", "torch", "numpy")}
+    versions = {name: machine.versions[name] for name in machine.versions if name not in UNUSED}
     return {
         "device": machine.device,
         "processor": machine.processor,

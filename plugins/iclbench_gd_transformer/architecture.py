@@ -35,14 +35,14 @@ class FunctionalGDConfig(Config):
     blocks: int = Field(6, ge=1, description="K, number of blocks, each a gradient step")
     kernel: Kernel = Field("rbf", description="κ, the kernel of self-attention")
     # 2: iclbench sweep plugins/iclbench_gd_transformer/sweeps/defaults.toml (seeds 1000–1002).
-    step: float = Field(2.0, description="α, the step size of every block")
+    step: float = Field(2.0, gt=0, description="α, the step size of every block")
     scale: float | None = Field(
         None,
         gt=0,
         description="factor on x in the kernel; null: 1 / the median distance between two examples "
         "of training contexts",
     )
-    degree: int = added_later(DEGREE, ge=1, description="degree, for kernel=polynomial")
+    degree: int = added_later(DEGREE, ge=1, le=100, description="degree, for kernel=polynomial")
 
     @model_validator(mode="after")
     def _degree_has_a_meaning(self) -> FunctionalGDConfig:

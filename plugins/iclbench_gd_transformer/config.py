@@ -35,7 +35,8 @@ class GDTransformerConfig(Config):
     scale: float | None = Field(
         None,
         gt=0,
-        description="factor in the kernel; form=gd: initial factor on x, null: d^−½; form=free: "
+        description="factor in the kernel; form=gd: initial factor on x, null: d^−½, and on the "
+        "positions of texts by kernel (see the README); form=free: "
         "fixed factor on tokens, 0.25 if not given, null: 1, or D^−½ for several blocks of "
         "kernel exponential or polynomial",
     )
@@ -45,7 +46,7 @@ class GDTransformerConfig(Config):
         description="form=gd: λ of a second head that subtracts E(w_e) before the next block; "
         "null: the new E(w_e) replaces the old one",
     )
-    degree: int = added_later(DEGREE, ge=1, description="degree, for kernel=polynomial")
+    degree: int = added_later(DEGREE, ge=1, le=100, description="degree, for kernel=polynomial")
     bias: bool = added_later(
         False, description="form=gd: f(x) = Aψ(x) + b, with gradient steps on b as well"
     )

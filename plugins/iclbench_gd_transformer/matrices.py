@@ -93,8 +93,8 @@ def _difference(a: Tensor, b: Tensor) -> float | None:
 
 
 def _square(matrix: Tensor) -> Tensor:
-    # Never 0, so that ratios of untrained zero matrices are finite.
-    return matrix.square().sum().clamp(min=torch.finfo(matrix.dtype).tiny)
+    # Of a matrix of zeros the ratios are 0/0, which `finite` makes None.
+    return matrix.square().sum()
 
 
 def _maps(head: FreeHead, model: FreeForm, block: int) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ class FunctionalGDSolverConfig(Config):
     steps: int = Field(10, ge=0, description="K, number of gradient steps from f = 0")
     step_size: float | None = Field(
         None,
+        gt=0,
         description="α, step size; null: 1/L for each context, with a bound L on the curvature",
     )
     kernel: Kernel = Field(
@@ -36,7 +37,7 @@ class FunctionalGDSolverConfig(Config):
         None,
         description="W_e, one row per class; null: one-hot (multinomial logistic regression)",
     )
-    degree: int = added_later(DEGREE, ge=1, description="degree, for kernel=polynomial")
+    degree: int = added_later(DEGREE, ge=1, le=100, description="degree, for kernel=polynomial")
     bias: bool = added_later(
         False, description="f(x) = Aψ(x) + b, with gradient steps on b as well"
     )

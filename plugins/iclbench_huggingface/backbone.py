@@ -28,7 +28,11 @@ def layers_of(config: Any, attention: str) -> Any:
     )
     # The harness embeds: a table would be a parameter without a gradient.
     built(model.set_input_embeddings, nn.Identity())
-    # Encoders end in a layer that only classifiers use.
+    return without_pooler(model)
+
+
+def without_pooler(model: Any) -> Any:
+    """Return the model without the layer that encoders end in, and only classifiers use."""
     if getattr(model, "pooler", None) is not None:
         model.pooler = None
     return model

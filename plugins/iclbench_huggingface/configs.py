@@ -65,13 +65,17 @@ def _following(default: Any, length: int, args: Any) -> dict[str, Any]:
         "embedding_size": args.width,
     }
     values = {name: size for name, size in sizes.items() if _is_number(default, name)}
-    dropouts = [n for n, v in vars(default).items() if "drop" in n and isinstance(v, float)]
-    values |= dict.fromkeys(dropouts, 0.0)
+    values |= dict.fromkeys(dropouts_of(default), 0.0)
     # The harness embeds prompts, so the model has no vocabulary of its own.
     values |= {name: None for name in SPECIAL_IDS if hasattr(default, name)}
     values["vocab_size"] = 1
     values |= {"is_decoder": True} if hasattr(default, "is_decoder") else {}
     return {**values, "use_cache": False}
+
+
+def dropouts_of(config: Any) -> list[str]:
+    """Return the names of a configuration's rates of dropout."""
+    return [n for n, v in vars(config).items() if "drop" in n and isinstance(v, float)]
 
 
 def _feed_forward(default: Any) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from typing import Any
 from torch import nn
 from transformers import AutoConfig, AutoModel
 
-from .configs import NAMES, SPECIAL_IDS, built
+from .backbone import without_pooler
+from .configs import NAMES, SPECIAL_IDS, built, dropouts_of
 
 #: Fields of a saved configuration that say nothing about the layers, or that are always the same.
 IRRELEVANT = {
@@ -25,13 +26,20 @@ def saved_layers(folder: Path) -> Any:
     trust = {"trust_remote_code": False}
     model = built(AutoModel.from_pretrained, folder, local_files_only=True, **trust)
     model.set_input_embeddings(nn.Identity())
-    return model
+    return without_pooler(model)
 
 
 def arguments_of(config: Any) -> dict[str, Any]:
-    """Return the model's arguments that build a model of this saved configuration."""
+    """Return the model's arguments that build a model of this saved configuration.
+
+    It has no dropout, as every model here unless its `settings` say otherwise.
+    """
     sizes = {key: getattr(config, name) for key, name in NAMES.items() if hasattr(config, name)}
-    taken = {*NAMES.values(), *(config.attribute_map.get(name) for name in NAMES.values())}
+    taken = {
+        *dropouts_of(config),
+        *NAMES.values(),
+        *(config.attribute_map.get(name) for name in NAMES.values()),
+    }
     default = AutoConfig.for_model(config.model_type).to_dict()
     settings = {
         name: value

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from iclbench import Config, Signature, Solver, UsageError, report
 
-#: Largest number of hidden activations held at once, which bounds memory for many knots.
-MAX_ACTIVATIONS = 2**24
 #: Units whose terms are added in one product.
 BLOCK = 256
+#: Largest number of activations and sums of blocks held at once, which bounds memory.
+MAX_ACTIVATIONS = 2**24
 
 
 class InverseSquare(nn.Module):
@@ -26,6 +26,9 @@ class InverseSquare(nn.Module):
     The paper uses hard sigmoids, two units per knot and sign. Here units with the same kink are
     merged, and |x| = σ(x) + σ(−x) removes the sign. The function is the same with a quarter of the
     units. For |x| ≥ x₁ it is a sum of positive terms, so no digits cancel.
+
+    The paper leaves open where the function reaches 0 beyond the last knot. Here that is at 2x_n:
+    a nearer one needs a negative weight at x_n, whose cancellation costs up to two digits.
     """
 
     knots: Tensor
@@ -34,12 +37,12 @@ class InverseSquare(nn.Module):
     def __init__(self, knots: Tensor) -> None:
         """Create the network for positive knots x₁ < … < x_n, (n,).
 
-        A last knot x_{n+1} = x_n²/x_{n−1} is added, at which the function reaches 0. Raises
-        UsageError if the default dtype can't distinguish the knots or can't represent 1/x₁².
+        A last knot x_{n+1} = 2x_n is added, at which the function reaches 0. Raises UsageError if
+        the default dtype can't distinguish the knots or can't represent 1/x₁².
         """
         super().__init__()
-        # It continues geometric knots by their ratio; beyond it the function is 0 (eq. 118).
-        last = knots[-1:] * (knots[-1] / knots[-2])
+        # Beyond it the function is 0 (eq. 118).
+        last = 2.0 * knots[-1:]
         dtype = torch.get_default_dtype()
         x = torch.cat([knots, last]).to(dtype)
         # The quotient bounds the first slope, which is the steepest for geometric knots.
@@ -61,7 +64,7 @@ class InverseSquare(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return σ_invsqr of every element of x (B,)."""
         magnitude = x.relu() + (-x).relu()
-        chunk_size = max(1, MAX_ACTIVATIONS // len(self.knots))
+        chunk_size = max(1, MAX_ACTIVATIONS // (BLOCK + len(self.knots) // BLOCK))
         chunks = torch.split(magnitude, chunk_size)
         return torch.cat([self._output(chunk) for chunk in chunks])
 

@@ -152,9 +152,12 @@ def leja(nodes: list[float]) -> list[float]:
     """
     remaining = sorted(nodes)
     ordered: list[float] = []
+    # A product of n distances is about (span/4)ⁿ. A power of 2 keeps it representable, exactly.
+    span = remaining[-1] - remaining[0] if remaining else 0.0
+    unit = 2.0 ** -math.frexp(span / 4)[1]
 
     def distance(node: float) -> float:
-        return math.prod(abs(node - other) for other in ordered) if ordered else abs(node)
+        return math.prod(unit * abs(node - other) for other in ordered) if ordered else abs(node)
 
     while remaining:
         farthest = max(remaining, key=distance)

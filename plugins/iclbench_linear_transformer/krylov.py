@@ -206,7 +206,8 @@ class Systems:
         # The polynomials of r and p at `points`, by the same recurrences.
         r_polynomial = np.ones((len(x), len(self.points)))
         p_polynomial = r_polynomial.copy()
-        solved = 1e-12 * np.square(r).sum(axis=1, keepdims=True)
+        # A relative residual of 1e-14: nearer to rounding, the polynomials would follow it.
+        solved = 1e-28 * np.square(r).sum(axis=1, keepdims=True)
         for _ in range(steps):
             size = np.square(r).sum(axis=1, keepdims=True)
             curvature = (self.values * p * p).sum(axis=1, keepdims=True)

@@ -85,7 +85,7 @@ class ShortConvolution(nn.Module):
 
     def __init__(self, channels: int, *, bias: bool = False) -> None:
         super().__init__()
-        # The initial values of torch's own convolutions.
+        # The initial taps of torch's own convolutions.
         bound = TAPS**-0.5
         self.taps = nn.Parameter(torch.empty(TAPS, channels).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(channels)) if bias else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import torch
 from pydantic import Field
@@ -20,7 +20,7 @@ class GradientDescentConfig(Config):
     """The steps and the step size."""
 
     steps: int = Field(400, ge=0, description="number of gradient steps")
-    step_size: float | Literal["optimal", "prompt"] = Field(
+    step_size: Annotated[float, Field(gt=0)] | Literal["optimal", "prompt"] = Field(
         "optimal",
         description="η, step size; optimal: 2/(λmin + λmax) of the prompt's Hessian; prompt: the η "
         "in the prompt",
@@ -168,7 +168,9 @@ class ConjugateGradient(LinearSolver):
 
     def weights(self, examples: Examples, config: ConjugateGradientConfig) -> Tensor:
         """w (B, D, K)."""
-        x, y = examples.x, examples.y
+        # Squares of squares neither over- nor underflow.
+        x, x_exponent = _of_size_one(examples.x)
+        y, y_exponent = _of_size_one(examples.y)
         # CGLS works on X and Xᵀ and never forms XᵀX, whose condition number is squared.
         w = x.new_zeros(x.shape[0], x.shape[2], y.shape[2])
         # Below `noise` the gradient is rounding error; below `negligible` it no longer changes w.
@@ -188,7 +190,16 @@ class ConjugateGradient(LinearSolver):
             gradient = x.mT @ residual
             size, before = _squared(gradient), size
             direction = gradient + torch.where(active, size / before, 0) * direction
-        return w
+        return torch.ldexp(w, y_exponent - x_exponent)
+
+
+def _of_size_one(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Values (B, …) times a power of 2 that makes each prompt's largest about 1, and its exponent.
+
+    Nothing is rounded.
+    """
+    exponent = torch.frexp(values.abs().amax(dim=(1, 2), keepdim=True)).exponent
+    return torch.ldexp(values, -exponent), exponent
 
 
 def _squared(v: Tensor) -> Tensor:

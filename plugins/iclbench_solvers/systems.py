@@ -1,8 +1,8 @@
 """Solvers of symmetric positive definite systems Ax = b with a fixed number of iterations.
 
-An iteration costs one product with A, N² multiply-adds. Exceptions: `steepest-descent` needs two
-products, and `newton` needs 2N³ multiply-adds. The extreme eigenvalues that some need are not
-counted.
+An iteration costs one product with A, N² multiply-adds, and `conjugate-gradient` one more in all.
+Exceptions: `steepest-descent` needs two products, and `newton` 2N³ multiply-adds. The extreme
+eigenvalues that some need are not counted.
 """
 
 from __future__ import annotations
@@ -133,15 +133,18 @@ class Chebyshev(SystemSolver):
         middle, radius = (high + low) / 2.0, (high - low) / 2.0
         x = system.x0
         yield x
-        ratio = radius / middle
-        direction = system.residual(x) / middle
-        for _ in range(steps):
+        direction = torch.zeros_like(x)
+        for k in range(steps):
+            residual = system.residual(x)
+            if k == 0:
+                direction, ratio = residual / middle, radius / middle
+            else:
+                below = 2.0 * middle - ratio * radius
+                # A three-term recurrence, since varying step sizes are stable in some orders only.
+                direction = ratio * radius / below * direction + 2.0 / below * residual
+                ratio = radius / below
             x = x + direction
             yield x
-            below = 2.0 * middle - ratio * radius
-            # A three-term recurrence, since varying step sizes are stable in some orders only.
-            direction = ratio * radius / below * direction + 2.0 / below * system.residual(x)
-            ratio = radius / below
 
 
 class JacobiConfig(IterationsConfig):

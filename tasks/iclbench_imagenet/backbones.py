@@ -81,8 +81,9 @@ class Lite0(Backbone):
 class TorchVision(Backbone):
     """A torchvision classifier with its default weights, without its last layers.
 
-    Networks with a convolutional part (`features`: VGG, DenseNet, …) give the means of its channels
-    (512 for VGG). Those with a last layer `fc` (ResNet, …) or `heads` (ViT) give its input.
+    Networks with a last layer `fc` (ResNet, …), `heads` (ViT), `head` (Swin) or a single linear
+    `classifier` (DenseNet) give its input. Others with a convolutional part (`features`: VGG,
+    EfficientNet, …) give the means of its channels (512 for VGG).
     """
 
     def __init__(self, name: str, device: torch.device) -> None:
@@ -112,6 +113,8 @@ class TorchVision(Backbone):
 
 
 OWN = (Lite0.name, Pixels.name)
+#: What torchvision's models call their last layers; a `classifier` may consist of several.
+LAST = ("fc", "heads", "head", "classifier")
 
 
 def find_backbone(name: str, device: torch.device) -> Backbone:
@@ -123,14 +126,15 @@ def find_backbone(name: str, device: torch.device) -> Backbone:
 
 def without_classifier(model: Any, name: str) -> nn.Module:
     """A classifier's body, (b, 3, H, W) → (b, d); raises UsageError for another kind of model."""
-    if hasattr(model, "features"):
-        return nn.Sequential(model.features, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    for last in ("fc", "heads"):
-        if hasattr(model, last):
+    for last in LAST:
+        layer = getattr(model, last, None)
+        if isinstance(layer, nn.Linear) or (layer is not None and last != "classifier"):
             setattr(model, last, nn.Identity())
             body: nn.Module = model
             return body
-    raise UsageError(f"--backbone {name}: it has neither features nor fc nor heads to take off")
+    if hasattr(model, "features"):
+        return nn.Sequential(model.features, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    raise UsageError(f"--backbone {name}: it has neither {', '.join(LAST)} nor features")
 
 
 def state_digest(model: nn.Module) -> str:

@@ -83,15 +83,17 @@ class Extraction:
 
     def _prepare(self, force: bool) -> None:
         """Refuse to mix with another extraction; with `force`, delete it."""
-        folder, plan = self.out / PARTS, self.plan()
+        folder, plan = self.out / PARTS, json.dumps(self.plan()).encode()
+        if not len(self.rows()):
+            raise UsageError(f"{self.source.data} has no images")
         if force:
             shutil.rmtree(folder, ignore_errors=True)
         elif (self.out / FILE).exists():
             raise UsageError(f"{self.out} holds features already; --force extracts them again")
         noted = folder / "plan.json"
-        if noted.exists() and json.loads(noted.read_text("utf-8")) != plan:
+        if noted.exists() and noted.read_bytes() != plan:
             raise UsageError(f"{self.out} holds parts of another extraction; --force starts afresh")
-        write_atomically(noted, json.dumps(plan).encode())
+        write_atomically(noted, plan)
 
     def _batch(self, rows: list[int]) -> tuple[Tensor, list[str]]:
         """Checked features of some images, and the SHA-256 of each image's pixels."""
@@ -125,7 +127,7 @@ class Extraction:
         """The number of finished images, and the parts that hold them, in order."""
         done, parts = 0, []
         for path in sorted((self.out / PARTS).glob("*.safetensors")):
-            if int(path.stem) != done:
+            if path.stem != f"{done:09d}":
                 break
             parts.append(path)
             done += len(_read_part(path)[0])

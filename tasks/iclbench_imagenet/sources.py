@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -205,7 +206,7 @@ def _idx(path: Path, dimensions: int) -> np.ndarray:
     try:
         raw = path.read_bytes()
         raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"{path} can't be read: {error}") from None
     header = 4 + 4 * dimensions
     shape = tuple(int.from_bytes(raw[i : i + 4], "big") for i in range(4, header, 4))

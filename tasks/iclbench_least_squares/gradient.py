@@ -17,6 +17,7 @@ from iclbench import (
     EvaluationContext,
     FloorKind,
     Primary,
+    Shift,
     Signature,
     Statistic,
     map_tensors,
@@ -24,6 +25,11 @@ from iclbench import (
 )
 
 from .descent import Descent, DescentConfig, DescentTask, exact_gradient
+
+#: Shifts under which XᵀX/N has larger eigenvalues than in training, as it has under `condition-…`:
+#: the step size is fixed, so that the descent of the exact gradient diverges in many prompts.
+STEEPER = frozenset({"heavy-tailed", "inputs-double", "inputs-triple", "opposite-quadrants",
+                     "quadrants", "skewed"})  # fmt: skip
 
 #: The iterates that a curve shows: all up to this many, else about as many, spread by logarithm. A
 #: record keeps every prompt's value at each.
@@ -76,6 +82,16 @@ class Gradient(DescentTask[GradientConfig]):
     def statistic(self) -> Statistic:
         """The mean digits without noise: descents that converge span orders of magnitude."""
         return "mean" if self.config.noise else "mean digits"
+
+    @property
+    def shifts(self) -> dict[str, Shift]:
+        """Those under which the exact gradient's descent converges, to a w* that x determines."""
+        left_out = STEEPER | self.few_signs | {"half-subspace"}
+        return {
+            name: shift
+            for name, shift in super().shifts.items()
+            if name not in left_out and not name.startswith("condition-")
+        }
 
     @property
     def signature(self) -> Signature:

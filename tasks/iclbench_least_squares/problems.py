@@ -23,7 +23,8 @@ class LeastSquaresConfig(TaskConfig):
         None,
         ge=1,
         le=1e12,
-        description="condition number of each prompt's design matrix; null: Gaussian matrix",
+        description="condition number of each prompt's design matrix; null: Gaussian matrix; "
+        "float32 needs one below 1e6, since rounding moves the smallest singular value",
     )
     normalized: bool = added_later(
         False,

@@ -88,12 +88,14 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
 
     @property
     def shifts(self) -> dict[str, Shift]:
-        """Those of regression; without a penalty, the examples must determine the estimate."""
+        """Those of regression; without a penalty, the examples must determine the estimate.
+
+        Nor is the optimal step defined in a subspace: rounding decides the smallest eigenvalue.
+        """
         shifts, c = super().shifts, self.config
-        if c.ridge != 0:
-            return shifts
-        few = {"examples-half"} if c.examples // 2 < c.dim else set()
-        left_out = self.few_signs | {"half-subspace"} | few
+        left_out = {"half-subspace"} if c.step == "optimal" or c.ridge == 0 else set()
+        if c.ridge == 0:
+            left_out |= self.few_signs | ({"examples-half"} if c.examples // 2 < c.dim else set())
         return {name: shift for name, shift in shifts.items() if name not in left_out}
 
     @property

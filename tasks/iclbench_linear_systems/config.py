@@ -51,7 +51,11 @@ class LinearSystemConfig(TaskConfig):
     evaluate: Sizes | None = Field(None, description="sizes N in evaluation; null: `sizes`")
     # κ above 1e12 would leave the solution few digits even in float64.
     condition_number: float = Field(
-        10.0, ge=1, le=1e12, description="κ, condition number; the eigenvalues lie in [1/κ, 1]"
+        10.0,
+        ge=1,
+        le=1e12,
+        description="κ, condition number; the eigenvalues lie in [1/κ, 1]; "
+        "float32 needs one below 1e6, since rounding moves the smallest",
     )
     spectrum: Spectrum = Field(
         "log-uniform", description="distribution of the eigenvalues between the extremes"

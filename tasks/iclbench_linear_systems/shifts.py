@@ -12,10 +12,13 @@ from .spectra import Spectrum
 
 def system_shifts(config: LinearSystemConfig) -> dict[str, Shift]:
     """The shifts that are defined for a configuration, by name."""
+    largest = max(config.evaluate or config.sizes)
+    # A spectrum says how eigenvalues lie between the extremes.
+    between = largest > 2 and config.condition_number > 1
     shifts = {
         f"spectrum-{spectrum}": Shift(f"{spectrum} eigenvalues", {"spectrum": spectrum})
         for spectrum in get_args(Spectrum)
-        if spectrum != config.spectrum
+        if spectrum != config.spectrum and between
     }
     for times in (10, 100):
         number = times * config.condition_number
@@ -29,7 +32,6 @@ def system_shifts(config: LinearSystemConfig) -> dict[str, Shift]:
             shifts[f"scale-{name}"] = Shift(
                 f"A and b multiplied by {factor:g}", {"scale": factor * config.scale}
             )
-    largest = max(config.evaluate or config.sizes)
     sizes = {"size-half": max(2, largest // 2), "size-double": 2 * largest}
     for name, size in sizes.items():
         if (size,) != config.evaluate:

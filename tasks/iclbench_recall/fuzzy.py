@@ -38,6 +38,11 @@ class FuzzyConfig(PooledConfig):
                 f"vocabulary={self.vocabulary} has {self.keys} ids of keys, fewer than "
                 f"most={self.most}"
             )
+        if (self.keys + 1) ** self.most >= 2**63:
+            raise ValueError(
+                f"vocabulary={self.vocabulary} has more keys of most={self.most} tokens than int64 "
+                "can number"
+            )
         if self.length < 6 * self.most:
             raise ValueError(f"most={self.most} needs a length of {6 * self.most} or more")
         return self

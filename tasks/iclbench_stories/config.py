@@ -15,12 +15,14 @@ class StoriesConfig(TaskConfig):
 
     data: str = Field(
         "tales",
-        description="tales (in this package), generated (from task_seed), tinystories, "
+        description="tales (in this package), generated (from task_seed; few words), tinystories, "
         "children-stories, another set on the hub (owner/name), or a path; join several by +",
     )
     column: str = Field(TEXT, description="name of the column that holds the stories")
     revision: str | None = Field(
-        None, description="revision of the data set on the hub; null: the newest"
+        None,
+        description="revision of the data set on the hub; null: the newest when it is first "
+        "fetched",
     )
     tokenizer: str = Field(
         "bpe", description="bpe (trained on the stories), gpt2, or the path of a tokenizer"

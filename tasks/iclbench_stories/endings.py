@@ -22,7 +22,7 @@ class Endings:
     def __init__(self, config: Any, vocabulary: Vocabulary, stories: Tensor) -> None:
         self.config, self.vocabulary = config, vocabulary
         # END and the beginning. A model sees at most T ids, so one more can be generated.
-        self.given = stories[:, : config.beginning + 1][:, : config.length]
+        self.given = stories[:, : config.beginning + 1]
         self.steps = config.length + 1 - self.given.shape[1]
         rest = stories[:, self.given.shape[1] :]
         self.beginnings = [vocabulary.decode(row.tolist()) for row in self.given]

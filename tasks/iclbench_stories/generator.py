@@ -1,4 +1,4 @@
-"""Stories generated from a seed: small, repetitive, and always available."""
+"""Stories generated from a seed: small and repetitive, and nothing is fetched."""
 
 from __future__ import annotations
 

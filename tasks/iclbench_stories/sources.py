@@ -141,6 +141,8 @@ def find_sources(
     """The sources named by `data`, joined by `+`; raises UsageError for an unknown name."""
     sources: list[Source] = []
     for name in data.split("+"):
+        if not name:
+            raise UsageError(f"stories: data={data!r} names nothing before or after a +")
         if name == TALES:
             sources.append(Packaged())
         elif name == GENERATED:

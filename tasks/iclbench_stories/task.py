@@ -171,7 +171,7 @@ class Stories(GradedTask[StoriesConfig]):
         c, corpus = self.config, self.corpus
         edges = np.append(corpus.starts, len(corpus.held_out) - 1)
         # END, the beginning, and at least one more id.
-        usable = np.flatnonzero(np.diff(edges) >= c.beginning + 1)
+        usable = np.flatnonzero(np.diff(edges) >= c.beginning + 2)
         if count > len(usable):
             raise UsageError(
                 f"stories: {count} endings are asked for, and {len(usable)} held-out stories are "

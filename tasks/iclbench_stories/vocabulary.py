@@ -29,6 +29,9 @@ class Vocabulary:
 
     def __init__(self, tokenizer: Any, origin: str) -> None:
         """Wrap a tokenizer from `origin`; raises UsageError if it has no END."""
+        # Saved in many files for the training of other models: it would cut and fill stories.
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
         self.tokenizer = tokenizer
         self.size: int = tokenizer.get_vocab_size()
         end = tokenizer.token_to_id(END)

@@ -33,7 +33,7 @@ def _float64():
 
 def hard_sigmoids(x, knots):
     """Return σ_f of equations 93–117 for f = 1/x² and y_{n+1} = 0."""
-    knots = np.append(knots, knots[-1] ** 2 / knots[-2])
+    knots = np.append(knots, 2 * knots[-1])
     y = np.append(knots[:-1] ** -2.0, 0.0)
     total = np.zeros_like(x)
     for k in range(1, len(knots)):
@@ -58,6 +58,16 @@ def test_network_interpolates_its_knots_and_is_constant_outside():
     torch.testing.assert_close(network(-knots), knots**-2)
     assert torch.allclose(network(torch.tensor([0.0, 0.1, -0.3])), torch.tensor(4.0))
     assert (network(torch.tensor([100.0, -100.0])) == 0).all()
+
+
+def test_in_float32_no_digits_cancel():
+    """Every unit but the first, which bounds the function below x₁, adds to the others."""
+    with default_dtype(torch.float32):
+        network = InverseSquare(geometric_knots(1e-2, 1e3, 30_000))
+    assert (network.slopes[1:] > 0).all()
+    x = geometric_knots(1.0, 990.0, 2000).float()
+    exact = InverseSquare(network.knots[:-1].double())(x.double())
+    assert ((network(x).double() - exact) / exact).abs().max() < 4 * torch.finfo(torch.float32).eps
 
 
 def test_relative_error_between_geometric_knots():

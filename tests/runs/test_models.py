@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from small_runs import TINY, weights_of
+from torch import nn
 
-from iclbench import (
-    RunSpec,
-    run,
-)
+from iclbench import Architecture, Config, RunSpec, UsageError, load_task, run
+from iclbench.runs.checks import ConformanceError, check_architecture
 from iclbench.runs.models import initial_module
 from iclbench.runs.plan import resolve
 from iclbench.training.checkpoints import load_weights
@@ -28,6 +27,58 @@ def test_frozen_parameters_stay_and_perturbed_ones_move(tmp_path, fake):
         assert torch.equal(moved.readout.weight, still.readout.weight)
         change = moved.positions - still.positions
         assert change.std().item() == pytest.approx(0.1, rel=0.5)
+
+
+class RandomFeatures(nn.Module):
+    """Features at random, which are no buffer unless `kept`."""
+
+    def __init__(self, kept):
+        super().__init__()
+        features = torch.randn(5, 8)
+        if kept:
+            self.register_buffer("features", features, persistent=kept == "always")
+        else:
+            self.features = features
+        self.readout = nn.Linear(8, 1)
+
+    def forward(self, prompt):
+        examples = torch.cat([prompt.x, prompt.y], dim=2).mean(dim=1)
+        inputs = torch.cat([examples, prompt.query[:, 0]], dim=1)
+        return self.readout((inputs @ self.features).cos())[:, None]
+
+
+class Randomized(Architecture):
+    name = "randomized"
+    kept = ""
+
+    def supports(self, signature, config):
+        return None
+
+    def build(self, signature, config):
+        return RandomFeatures(self.kept)
+
+
+def test_random_numbers_outside_the_state_are_refused(tmp_path, provide):
+    """All seeds would train with those of the first, and be evaluated with others."""
+    provide("model", "randomized", Randomized)
+    with pytest.raises(UsageError, match="keeps numbers outside its parameters and buffers"):
+        run(model="randomized", **TINY, out=tmp_path)
+    with pytest.raises(ConformanceError, match="outside its parameters"):
+        check_architecture(Randomized(), load_task("least-squares", dim=2, examples=4), Config())
+
+
+@pytest.mark.parametrize("kept", ["always", "in memory"])
+def test_random_buffers_are_the_same_under_shift(tmp_path, provide, kept):
+    class Buffered(Randomized):
+        name = "buffered"
+
+    Buffered.kept = kept
+    provide("model", "buffered", Buffered)
+    records = [
+        run(model="buffered", **TINY, out=tmp_path / str(i), shift="inputs-half") for i in range(2)
+    ]
+    means = [record.evaluations["inputs-half"].metrics["squared_error"].mean for record in records]
+    assert means[0] == means[1]
 
 
 def test_initialization_does_not_depend_on_data_or_on_torch_s_generator():

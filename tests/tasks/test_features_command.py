@@ -134,6 +134,29 @@ def test_idx_files(tmp_path, cli):
     )
 
 
+def test_damaged_idx_files_and_empty_ones_are_errors(tmp_path, cli):
+    labels = np.arange(2, dtype=np.uint8)
+    labels_file = write_idx(tmp_path, np.zeros((2, 28, 28), dtype=np.uint8), labels)
+    content = bytearray(labels_file.read_bytes())
+    content[10:14] = b"\xff" * 4
+    labels_file.write_bytes(content)
+    assert_error(run_features(cli, tmp_path, tmp_path / "out"), "can't be read")
+    write_idx(tmp_path, np.zeros((0, 28, 28), dtype=np.uint8), labels[:0])
+    assert_error(run_features(cli, tmp_path, tmp_path / "out"), "has no images")
+
+
+@pytest.mark.parametrize("name", ["plan.json", "other.safetensors"])
+def test_foreign_files_among_the_parts_of_an_extraction(tmp_path, cli, name):
+    photos, out = make_images(tmp_path / "photos"), tmp_path / "out"
+    (out / "parts").mkdir(parents=True)
+    (out / "parts" / name).write_bytes(b"")
+    result = run_features(cli, photos, out)
+    if name == "plan.json":
+        assert_error(result, "holds parts of another extraction")
+        result = run_features(cli, photos, out, "--force")
+    assert result.code == 0
+
+
 def test_fashion_mnist_is_recognized_by_its_pixels(tmp_path, monkeypatch):
     pixels = np.zeros((10, 28, 28), dtype=np.uint8)
     write_idx(tmp_path, pixels, np.arange(10, dtype=np.uint8))

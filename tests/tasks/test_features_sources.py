@@ -115,7 +115,7 @@ def zoo(monkeypatch):
                 raise OSError("<urlopen error [Errno -3] Temporary failure in name resolution>")
             torch.manual_seed(0)
             net = nn.Module()
-            net.features, net.classifier = nn.Conv2d(3, 5, 3), nn.Linear(5, 2)
+            net.features, net.classifier = nn.Conv2d(3, 5, 3), nn.Sequential(nn.Linear(5, 2))
             return net
 
         def to_tensor(image):
@@ -150,18 +150,19 @@ def test_a_torchvision_backbone(tmp_path, cli, zoo):
     assert_error(result, "--backbone vgg11: its weights can't be downloaded: <urlopen error")
 
 
-@pytest.mark.parametrize("last", ["fc", "heads"])
+@pytest.mark.parametrize("last", ["fc", "heads", "head", "classifier"])
 def test_classifying_layers_are_removed(last):
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
+            self.features = nn.Identity()  # DenseNet and Swin go on after theirs
             setattr(self, last, nn.Linear(4, 2))
 
         def forward(self, x):
             return getattr(self, last)(x.mean(dim=(2, 3)).repeat(1, 2)[:, :4])
 
     assert without_classifier(Net(), "net")(torch.zeros(3, 3, 8, 8)).shape == (3, 4)
-    with pytest.raises(UsageError, match="neither features nor fc nor heads"):
+    with pytest.raises(UsageError, match="neither fc, heads, head, classifier nor features"):
         without_classifier(nn.Linear(1, 1), "linear")
 
 

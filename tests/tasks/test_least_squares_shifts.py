@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from support import evaluation_context
 
 from iclbench import UsageError, load_task
 
@@ -139,6 +140,23 @@ def test_shifts_that_leave_the_answer_open_are_not_defined():
     conditioned = shifts("least-squares", condition_number=100)
     assert {"overlapping", "inputs-double", "values-double"} <= conditioned.keys()
     assert not {"uniform", "skewed", "quadrants", "signs", "heavy-tailed"} & conditioned.keys()
+
+
+def test_the_exact_gradient_s_descent_diverges_under_no_shift():
+    task = load_task("gradient")
+    assert {"uniform", "inputs-half", "values-triple"} <= task.shifts.keys()
+    for name in task.shifts:
+        shifted = task.shifted(name)
+        (batch,) = shifted.evaluation_batches(100, 0, torch.float64)
+        floor = shifted.floor(batch, evaluation_context())["weight_error"]
+        start = shifted.chance(batch)["weight_error"]
+        assert (floor < start).all(), name
+
+
+def test_an_optimal_step_needs_all_dimensions():
+    assert "half-subspace" not in load_task("ridge").shifts
+    assert "half-subspace" in load_task("ridge", step=0.01).shifts
+    assert "half-subspace" not in load_task("ridge", step=0.01, ridge=0).shifts
 
 
 def test_shifts_of_gradient_steps_change_what_is_measured():

@@ -234,6 +234,16 @@ def test_bad_configurations_are_refused(config, message):
         make_task(**config)
 
 
+def test_spectra_are_shifts_where_they_change_the_matrices():
+    def spectra_of(**config):
+        shifts = make_task(**config).shifts
+        return {name for name in shifts if name.startswith("spectrum-")}
+
+    assert spectra_of()
+    assert not spectra_of(sizes=(2,))
+    assert not spectra_of(condition_number=1)
+
+
 @pytest.mark.parametrize("sizes", ["2-999999999999", "1-99999999999999999999"])
 def test_a_range_is_no_bomb(sizes):
     """A stranger's record could name more sizes than fit into memory, or into 64 bits."""

@@ -270,6 +270,7 @@ def test_guessing_has_the_accuracy_of_the_closed_form(tmp_path):
         ("fuzzy-recall", {"vocabulary": 3, "most": 1}, "vocabulary.* greater than or equal to 4"),
         ("in-context-recall", {"noise": 0.1}, "needs noise_ids"),
         ("fuzzy-recall", {"vocabulary": 6}, "has 2 ids of keys"),
+        ("fuzzy-recall", {"vocabulary": 63, "most": 14}, "more keys of most=14 tokens than int64"),
         ("fuzzy-recall", {"length": 17}, "needs a length of 18"),
         ("selective-copying", {"length": 33}, "more than length=33"),
         ("in-context-recall", {"length": 7}, "multiple of 2"),

@@ -195,8 +195,8 @@ def test_bad_configurations_are_refused(config, message):
 def test_without_a_penalty_the_examples_of_every_shift_determine_the_estimate(
     ridge, examples, missing
 ):
-    task = RidgeRegression(RidgeConfig(dim=4, examples=examples, ridge=ridge))
-    every = set(RidgeRegression(RidgeConfig(dim=4, examples=examples)).shifts)
+    task = RidgeRegression(RidgeConfig(dim=4, examples=examples, ridge=ridge, step=0.01))
+    every = set(RidgeRegression(RidgeConfig(dim=4, examples=examples, step=0.01)).shifts)
     assert every - set(task.shifts) == missing
     for name in task.shifts:
         (batch,) = task.shifted(name).evaluation_batches(16, 0, torch.float64)

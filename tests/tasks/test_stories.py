@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from itertools import chain
 
+import numpy as np
 import pytest
 import torch
 from stories_support import SMALL, STORIES, texts_of, write
@@ -51,6 +52,19 @@ def test_stories_begin_with_end_and_are_held_out():
         load_task("stories", **{**SMALL, "endings": 9999}).evaluation_batches(
             2000, 0, torch.float32
         )
+
+
+def test_every_ending_has_an_id():
+    corpus = load_task("stories", **SMALL).corpus
+    shortest = int(np.diff(corpus.starts).min()) - 1  # without END
+    args = {**SMALL, "length": 3 * shortest, "beginning": shortest}
+    usable = int((np.diff(np.append(corpus.starts, len(corpus.held_out) - 1)) > shortest + 1).sum())
+    assert usable < len(corpus.starts)
+    task = load_task("stories", **{**args, "endings": usable})
+    (batch,) = task.evaluation_batches(8, 0, torch.float32)
+    assert all(task._endings(batch).true)
+    with pytest.raises(UsageError, match=f"set endings={usable}"):
+        task._stories(usable + 1, 0)
 
 
 @pytest.mark.parametrize(("prefixes", "readout"), [(1, (15,)), (4, (3, 7, 11, 15)), (None, None)])

@@ -16,7 +16,7 @@ from iclbench_stories import corpus as corpora
 from iclbench_stories import sources, vocabulary
 from iclbench_stories.generator import generated_stories
 from iclbench_stories.origins import chapters, read_table
-from iclbench_stories.vocabulary import Vocabulary
+from iclbench_stories.vocabulary import END, Vocabulary
 
 
 def test_generated_stories_depend_only_on_the_seed():
@@ -128,6 +128,7 @@ def write_damaged(folder, name="a.jsonl"):
         (write_damaged, {}, "can't be read"),
         (lambda f: write_damaged(f, "a.parquet"), {}, "can't be read"),
         (lambda f: write(f / "a.jsonl"), {"vocabulary": 9999}, "set vocabulary="),
+        (lambda f: "tales+", {}, "names nothing before or after a .$"),
         (lambda f: "tales", {"revision": "abc"}, "data=tales is not on the hub"),
         (lambda f: "generated+tales", {"column": "story"}, "generated.tales has no columns"),
         (lambda f: write(f / "a.jsonl"), {"tokenizer": "gpt3"}, "there is no tokenizer 'gpt3'"),
@@ -206,6 +207,17 @@ def test_a_tokenizer_without_an_end_token_is_refused():
 
     with pytest.raises(UsageError, match="has no token"):
         Vocabulary.load(Tokenizer(models.BPE()).to_str(), "it")
+
+
+def test_a_tokenizer_that_cuts_or_fills_texts_no_longer_does():
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.WordLevel({END: 0, "a": 1, "dog": 2}, unk_token=END))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.enable_truncation(3)
+    tokenizer.enable_padding(length=8)
+    words = Vocabulary.load(tokenizer.to_str(), "it")
+    assert words.encode(["a dog a dog", "a"]) == [[1, 2, 1, 2], [1]]
 
 
 def test_tables_of_tales_and_chapters_of_books_are_parsed():

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ...api.config import parse_config
-from ...api.errors import UsageError, unknown
+from ...api.errors import UsageError, first_line, unknown
 from ...api.recipe import Recipe
 from ..replicas import Replicas
 from .adam import Adam, AdamW
@@ -63,15 +63,27 @@ def with_whole_optimizer(recipe: Recipe) -> Recipe:
         changes = {"optimizer": name.lower(), "optimizer_args": parsed.model_dump(mode="json")}
         return recipe.model_copy(update=changes)
     cls = _torch_class(name)
-    try:
-        cls([torch.nn.Parameter(torch.zeros(2, 2))], **arguments)
-    except Exception as error:  # a package may raise anything
-        raise UsageError(f"optimizer {name}: {error}") from None
+    _try_step(cls, name, arguments)
     # One of torch.optim has one name, however it was given, unless it is the harness's own.
     short = cls.__name__
     if short.lower() in OWN or torch_classes().get(short.lower()) is not cls:
         return recipe
     return recipe.model_copy(update={"optimizer": short})
+
+
+def _try_step(cls: Any, name: str, arguments: dict[str, Any]) -> None:
+    """Raise UsageError for an optimizer that can't take a step as the harness asks for it."""
+    if callable(getattr(cls, "train", None)) and callable(getattr(cls, "eval", None)):
+        raise UsageError(
+            f"optimizer {name} keeps its result in other weights than it trains, until its eval() "
+            "is called; the harness evaluates those that it trains"
+        )
+    parameter = torch.nn.Parameter(torch.ones(2, 2))
+    parameter.grad = torch.full((2, 2), 1e-3)
+    try:
+        cls([parameter], **arguments).step()
+    except Exception as error:  # a package may raise anything
+        raise UsageError(f"optimizer {name}: {first_line(error)}") from None
 
 
 def _check_whole_batches(recipe: Recipe) -> None:

@@ -45,6 +45,12 @@ def class_at(path: str) -> Any:
     return cls
 
 
+def distributions_of(path: str) -> tuple[str, ...]:
+    """Return the distributions that hold the optimizer at a path; none for a name without dots."""
+    package, dot, _ = path.partition(".")
+    return tuple(sorted(set(metadata.packages_distributions().get(package, ())))) if dot else ()
+
+
 def _import_installed(name: str) -> ModuleType:
     """Import a module whose parents have been imported; raises UsageError, and ImportError."""
     try:

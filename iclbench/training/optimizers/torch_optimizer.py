@@ -78,7 +78,9 @@ def _take_tensors(value: Any, path: str, tensors: dict[str, Tensor], paths: dict
             paths[id(value)] = path
             # A copy, since a file can't hold two tensors that share memory.
             tensors[path] = value.detach().clone()
-        return {"tensor": paths[id(value)], "device": value.device.type}
+        # The order in memory decides the last bits of products, and a file keeps only one.
+        strides = {} if value.is_contiguous() else {"strides": list(value.stride())}
+        return {"tensor": paths[id(value)], "device": value.device.type, **strides}
     if isinstance(value, dict):
         pairs = value.items()
         return {"dict": [[k, _take_tensors(v, f"{path}/{k}", tensors, paths)] for k, v in pairs]}
@@ -101,9 +103,17 @@ def _put_tensors(
     if "tensor" in value:
         path, kind = value["tensor"], value["device"]
         target = device if kind == device.type else kind
-        return placed.setdefault(path, tensors[path].to(target))
+        return placed.setdefault(path, _strided(tensors[path].to(target), value.get("strides")))
     if "dict" in value:
         return {key: _put_tensors(v, tensors, placed, device) for key, v in value["dict"]}
     (kind, items) = next(iter(value.items()))
     parts = [_put_tensors(v, tensors, placed, device) for v in items]
     return parts if kind == "list" else tuple(parts)
+
+
+def _strided(tensor: Tensor, strides: list[int] | None) -> Tensor:
+    """The tensor in an order in memory; None: as it is."""
+    if strides is None:
+        return tensor
+    empty = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
+    return empty.copy_(tensor)

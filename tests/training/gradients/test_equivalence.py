@@ -212,6 +212,13 @@ def test_a_buffer_that_is_replaced_is_not_vmapped():
     assert "leaves scale unlike" in Reference(replicas, batch, loss).find_mismatch(VMAPPED)
 
 
+def test_without_float64_a_buffer_that_is_replaced_is_a_mismatch_too():
+    """Equal losses and gradients do not make what a forward pass leaves equal."""
+    _, replicas, batch = stacked(Averaging)
+    mismatch = Reference(replicas, batch, loss).find_mismatch(VMAPPED, in_float64=False)
+    assert "leaves scale unlike" in mismatch
+
+
 def test_what_cannot_be_compared_is_not_used():
     _, replicas, batch = stacked(Overflowing)
     assert "not finite" in Reference(replicas, batch, loss).find_mismatch(VMAPPED)
