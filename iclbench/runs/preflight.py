@@ -7,13 +7,13 @@ before the first step too.
 from __future__ import annotations
 
 import torch
+from torch import nn
 
 from ..api.errors import UsageError
 from ..api.evaluation import EvaluationContext
 from ..api.random import torch_generator
 from ..precision import DTYPES
 from .evaluate import digest_of_prompts, evaluate
-from .models import initial_module
 from .plan import Plan
 
 #: How many prompts of each case are looked at.
@@ -42,17 +42,16 @@ def require_sound_prompts(plan: Plan) -> None:
         raise UsageError(f"task {task.name}: targets are {tuple(target.shape)}, not {expected}")
 
 
-def require_sound_metrics(plan: Plan) -> None:
+def require_sound_metrics(module: nn.Module, plan: Plan) -> None:
     """Evaluate the requested metrics of a model before its training, on a few prompts.
 
     Raises RunError for values of a shape or a name that they can't have.
     """
-    if plan.recipe is None or not plan.metrics:
+    if not plan.metrics:
         return
     spec, dtype = plan.spec, DTYPES[plan.spec.dtype]
-    module = initial_module(plan, spec.seeds[0]).eval()
     generator = torch_generator("cpu", "preflight")
     context = EvaluationContext(torch.device("cpu"), generator, batch_size=PROMPTS)
     batches = plan.task.evaluation_batches(PROMPTS, spec.eval_seed, dtype)
     with torch.random.fork_rng(devices=[]):
-        evaluate(plan.task, module, batches, context, list(plan.metrics))
+        evaluate(plan.task, module.eval(), batches, context, list(plan.metrics))

@@ -27,7 +27,7 @@ from .grading import Grading
 from .measure import analyse, axes_of, measure
 from .models import saved_weights
 from .plan import Plan
-from .preflight import require_sound_metrics, require_sound_prompts
+from .preflight import require_sound_prompts
 from .ready_models import ReadyModels
 from .report import (
     date_now,
@@ -106,7 +106,7 @@ def _make(plans: Sequence[Plan], settings: Settings, device: torch.device) -> di
 
     Raises the first plan's error after all others have their records.
     """
-    # Refuse a grader without its key, or unsuitable prompts and metrics, before time is spent.
+    # Refuse a grader without its key, or unsuitable prompts, before any time is spent.
     gradings = [plan.prepare_grading() for plan in plans]
     require_sound_prompts(plans[0])
     prepare_asking(plans[0])
@@ -147,7 +147,6 @@ def _records(
     measured: list[tuple[Plan, ReadyModels, Record]] = []
     checkpoints: set[Path] = set()
     with full_precision(DTYPES[plans[0].spec.dtype]):
-        require_sound_metrics(plans[0])
         ready = train_or_load(plans, settings, device)
         for plan, models, grading in zip(plans, ready, gradings, strict=True):
             checkpoints |= {models.checkpoint} if models.checkpoint else set()

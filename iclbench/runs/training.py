@@ -32,6 +32,7 @@ from .exclusive import alone, lock_of
 from .models import Model, given_models, initial_module, require_usable
 from .operations import count_operations
 from .plan import Plan
+from .preflight import require_sound_metrics
 from .ready_models import ReadyModels, keep, kept
 from .report import plugin_references, training_report
 from .settings import Settings
@@ -113,7 +114,9 @@ def train(
     after `least_steps`. Raises Interrupted after a signal.
     """
     for plan in {canonical_json(plan.spec.model_args): plan for plan in plans}.values():
-        require_usable(initial_module(plan, plan.spec.seeds[0]), plan)
+        module = initial_module(plan, plan.spec.seeds[0])
+        require_usable(module, plan)
+        require_sound_metrics(module, plan)
     resumption = Resumption(
         checkpoint_path(plans, settings.out),
         settings.checkpoint_seconds,
