@@ -132,6 +132,22 @@ def test_training_starts_from_saved_weights(tmp_path, capfd):
         resolve(RunSpec(**{**request, "weights_args": {"folder": str(tmp_path / "none")}}))
 
 
+def test_a_saved_encoder_s_pooler_and_dropout_are_left_out(tmp_path):
+    config = transformers.BertConfig(
+        num_hidden_layers=1, hidden_size=8, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=16, vocab_size=5, is_decoder=True,
+    )  # fmt: skip
+    transformers.BertModel(config).save_pretrained(tmp_path)
+    request = {
+        "model": "huggingface", "task": "least-squares", "task_args": {"examples": 8},
+        "init": "pretrained", "weights_args": {"folder": str(tmp_path)},
+    }  # fmt: skip
+    model = initial_module(resolve(RunSpec(**request)), 0)
+    used = model.backbone.model.config
+    assert config.hidden_dropout_prob == 0.1
+    assert used.hidden_dropout_prob == used.attention_probs_dropout_prob == 0.0
+
+
 @pytest.mark.parametrize(
     ("args", "reason"),
     [

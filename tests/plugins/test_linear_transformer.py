@@ -21,7 +21,7 @@ from iclbench_linear_transformer.architecture import (
     LinearTransformer,
     LinearTransformerConfig,
 )
-from iclbench_linear_transformer.constructions import StepsConfig
+from iclbench_linear_transformer.constructions import StepsConfig, leja
 from iclbench_solvers.systems import Chebyshev, IterationsConfig, Richardson
 
 CONSTRUCTIONS = {"richardson": Richardson(), "chebyshev": Chebyshev()}
@@ -59,6 +59,17 @@ def test_the_chebyshev_construction_answers_as_chebyshev(steps, dtype, bound):
         solver = Chebyshev().build(task.signature, IterationsConfig(steps=steps))
         difference = network(batch.prompt) - solver(batch.prompt)
         assert difference.abs().max() < bound * math.sqrt(steps) * 10
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-2, 1e3, 1e6])
+def test_the_order_of_chebyshev_s_steps_does_not_depend_on_scale(scale):
+    """A product of 200 distances is beyond float64 at most scales."""
+    nodes = [1.0 + math.cos(math.pi * (2 * k + 1) / 400) for k in range(200)]
+    first, scaled = leja(nodes)[:50], leja([scale * node for node in nodes])[:50]
+    # Nodes at the same distance are taken in either order.
+    assert [2.0 - n if n > 1 else n for n in first] == pytest.approx(
+        [2.0 - n / scale if n > scale else n / scale for n in scaled], rel=1e-6
+    )
 
 
 def test_constructions_serve_sizes_not_trained_on():
@@ -131,6 +142,15 @@ def test_the_analysis_of_a_spectrum_of_one_point_and_several_sizes(tmp_path):
     layers = record.analyses["krylov"][0]["layers"]
     assert len(layers) == 30
     assert layers[-1]["error"] < 1e-20
+
+
+def test_the_analysis_s_conjugate_gradients_reach_the_rounding_of_float64(tmp_path):
+    """They are never behind Chebyshev's iteration, however many layers there are."""
+    record = run(model="linear-transformer", task="linear-system", weights="chebyshev",
+                 weights_args={"steps": 16}, task_args={"sizes": 20, "condition_number": 2},
+                 metrics=("krylov",), eval_prompts=16, dtype="float64", out=tmp_path)  # fmt: skip
+    for layer in record.analyses["krylov"][0]["layers"]:
+        assert layer["cg_error"] < max(layer["chebyshev_error"], 1e-27)
 
 
 def test_the_analysis_of_a_model_without_layers(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -28,6 +30,19 @@ def test_further_newton_steps_change_nothing(examples):
     torch.testing.assert_close(many, few, rtol=1e-3, atol=1e-4)
     exact = torch.linalg.pinv(x.double()) @ y.double()
     torch.testing.assert_close(many.double(), exact, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-5, 1e6, 1e12])
+@pytest.mark.parametrize("steps", [3, 10, 20])
+def test_conjugate_gradients_follow_the_scale_of_prompts(scale, steps):
+    """Squares of squares would leave float32."""
+    x, y = (torch.randn(64, 20, k, generator=torch_generator("cpu", "test", k)) for k in (5, 1))
+    unit = 2.0 ** round(math.log2(scale))  # so that nothing is rounded
+    solver = host().load("model", "conjugate-gradient", Architecture)()
+    config = solver.Config(steps=steps)
+    plain = solver.weights(Examples(x, y), config)
+    assert torch.equal(solver.weights(Examples(unit * x, y), config) * unit, plain)
+    assert torch.equal(solver.weights(Examples(x, unit * y), config) / unit, plain)
 
 
 @pytest.mark.parametrize("name", ITERATIONS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from iclbench import LinearSystem
 from iclbench.api.architecture import Architecture
@@ -72,6 +73,16 @@ def test_iterates_follow_the_formula(name, start, steps):
         if name == "newton" and not steps:
             expected = x0
         np.testing.assert_allclose(actual[i, 0].numpy(), expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4])
+@pytest.mark.parametrize(("name", "more"), [("richardson", 0), ("chebyshev", 0),
+                                            ("conjugate-gradient", 1)])  # fmt: skip
+def test_an_iteration_costs_one_product(name, more, steps):
+    prompt = systems(n=6, count=1).prompt
+    with FlopCounterMode(display=False) as counter:
+        solver(name, steps=steps)(prompt)
+    assert counter.get_total_flops() == 2 * 36 * (steps + more)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
