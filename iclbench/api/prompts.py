@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from .errors import PluginError
+
 Target = Literal[
     "query", "prefixes", "positions", "weights", "gradient", "solution", "class", "token"
 ]
@@ -165,6 +167,14 @@ class Batch(NamedTuple):
     prompt: Any
     target: Tensor
     truth: Mapping[str, Tensor] = MappingProxyType({})
+
+
+def require_batch(value: object, task: str) -> Batch:
+    """What a task's `arrange` gave; raises PluginError if it is no Batch."""
+    if not isinstance(value, Batch):
+        kind = type(value).__name__
+        raise PluginError(f"task {task}: arrange() gives a {kind}, not an iclbench.Batch")
+    return value
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from .config import Config, parse_config
 from .draws import Draws, DrawsDigest, EvaluationRandom, Random, TrainingRandom
-from .errors import PluginError, unknown
+from .errors import unknown
 from .evaluation import EvaluationContext, Model, predict
-from .prompts import Batch, map_tensors, with_lead
+from .prompts import Batch, map_tensors, require_batch, with_lead
 from .recipe import Recipe
 from .scoring import Axis, Primary, Scoring
 from .shift import Shift
@@ -198,21 +198,14 @@ class Task(Scoring, Generic[ConfigT]):
             else values.to(dtype).double()
             for name, values in draws.items()
         }
-        batch = self._arranged(rounded)
+        batch = require_batch(self.arrange(rounded), self.name)
         return batch._replace(prompt=map_tensors(lambda t: _as(t, dtype), batch.prompt))
-
-    def _arranged(self, draws: Draws) -> Batch:
-        batch: object = self.arrange(draws)
-        if not isinstance(batch, Batch):
-            kind = type(batch).__name__
-            raise PluginError(f"task {self.name}: arrange() gives a {kind}, not an iclbench.Batch")
-        return batch
 
     def training_prompts(self, random: TrainingRandom, dtype: torch.dtype) -> Batch:
         """A training prompt in `dtype` per row; fresh ones, unless a task has a fixed pool."""
         draws = self.draw(random)
         if not self.exact:
-            return self._arranged(draws)
+            return require_batch(self.arrange(draws), self.name)
         batch = self.round_and_arrange(draws, dtype)
         return batch._replace(target=_as(batch.target, dtype))
 

@@ -126,12 +126,7 @@ def resolve(request: RunSpec) -> Plan:
             recipe.batch * recipe.chunk, task.signature, f"recipe {request.recipe}: a chunk"
         )
         _require_dtype(request, recipe)
-    supported = architecture.supports(task.signature, config)
-    reason = given_reason(supported, f"supports() of {request.model}")
-    if reason is not None:
-        raise UnsupportedError(f"{request.model} can't do {request.task}: {reason}")
-    if request.dtype == "float64" and not architecture.float64:
-        raise UnsupportedError(f"{request.model} can't run in float64: it computes in float32")
+    _require_supported(request, architecture, task, config)
     metrics = tuple(_metric(name, task) for name in request.metrics)
     grader, grader_args = _grader(request, task)
     trained = origin == "trained"
@@ -206,6 +201,18 @@ def _recipe(request: RunSpec, task_class: type[Task[Any]]) -> Recipe:
         scaled_from = recipe.schedule_steps or recipe.steps
         recipe = recipe.model_copy(update={"schedule_steps": scaled_from})
     return with_whole_optimizer(recipe)
+
+
+def _require_supported(
+    request: RunSpec, architecture: Architecture, task: Task[Any], config: Config
+) -> None:
+    """Raise UnsupportedError where the model can't do the task, or not in that dtype."""
+    supported = architecture.supports(task.signature, config)
+    reason = given_reason(supported, f"supports() of {request.model}")
+    if reason is not None:
+        raise UnsupportedError(f"{request.model} can't do {request.task}: {reason}")
+    if request.dtype == "float64" and not architecture.float64:
+        raise UnsupportedError(f"{request.model} can't run in float64: it computes in float32")
 
 
 def _require_dtype(request: RunSpec, recipe: Recipe) -> None:
