@@ -39,7 +39,8 @@ def findings_page(judgements: Sequence[Judgement], about: Descriptions) -> str:
         "range, and so must the numbers of most single seeds, where they are known. Numbers are "
         "medians over prompts unless the criterion says mean. Most papers report means, which a "
         "few prompts or one diverged seed can dominate; *by means* shows where they would give "
-        "another verdict.",
+        "another verdict. Records are in float32 unless the setting names another dtype. Models, "
+        "prompts and trainings are smaller than the papers'; each study says by how much.",
         bullets(f"*{name}*: {text}" for name, text in words.VERDICTS.items()),
         "[All tasks](README.md)",
     ]

@@ -29,13 +29,14 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
         f"{GENERATED}\n\n# Leaderboards",
         "These are boards of iclbench: the best result of each model on each task. They hold "
         f"{counted(len(rows), 'record')} of {counted(len(tasks), 'task')}.{_budgets(rows)}",
-        "Each column is one board of its task: the one whose models were trained with a budget, or "
-        "else the one with the most models. The list below each table gives its settings; a task's "
-        "page has all boards, and ranks each track separately. Each cell shows the model's best "
-        "row on that board. Rows from random weights come before rows from given weights, rows "
-        "with seeds 0, 1, 2, … before those with one seed or chosen ones, and rows in the track of "
-        "most of the board's models before others, which name their track. What a cell shows "
-        "depends on the task:",
+        "Each column is one board of its task: the one whose models were trained with a budget,"
+        " or else the one with the most models. The list below each table gives its settings; a"
+        " task's page has all boards, and ranks each track separately. Tables of different "
+        "origins may show different boards of a task: compare their settings first. Each cell "
+        "shows the model's best row on that board. Rows from random weights come before rows "
+        "from given weights, rows with seeds 0, 1, 2, … before those with one seed or chosen "
+        "ones, and rows in the track of most of the board's models before others, which name "
+        "their track. What a cell shows depends on the task:",
         bullets(
             [
                 "the mean digits of the error, if the task has an attainable error or a target. "

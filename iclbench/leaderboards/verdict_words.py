@@ -132,7 +132,10 @@ def seeds(judgement: Judgement) -> str:
 
 
 def setting(judgement: Judgement, about: Descriptions, most_arguments: int | None = None) -> str:
-    """The budget of training, and the task's arguments that all records share, on a line."""
+    """The budget of training, and the task's arguments and dtype that all records share, on a line.
+
+    Without a dtype it is float32.
+    """
     budgets = dict.fromkeys(_budget(r) for r in judgement.records if r.spec.origin == "trained")
     *earlier, last = [text for text in budgets if text] or [""]
     # 500 and 32,000 steps
@@ -146,7 +149,8 @@ def setting(judgement: Judgement, about: Descriptions, most_arguments: int | Non
         for text in (arguments[0] if arguments else ())
         if "," not in text and all(text in other for other in arguments)
     ]
-    return ", ".join(filter(None, [budget, *shared[:most_arguments]]))
+    dtypes = {record.spec.dtype for record in judgement.records} - {"float32"}
+    return ", ".join(filter(None, [budget, *shared[:most_arguments], *sorted(dtypes)]))
 
 
 def _budget(record: Record) -> str:
