@@ -9,6 +9,11 @@ from torch import Tensor
 
 Spectrum = Literal["log-uniform", "uniform", "clustered", "outlier"]
 
+#: cuSOLVER diagonalizes matrices of up to this size together, …
+BATCHED = 32
+#: … and refuses a batch of some 32,000, which a chunk of several replicas may have.
+AT_ONCE = 8192
+
 
 def eigenvalues(uniform: Tensor, condition_number: float, spectrum: Spectrum) -> Tensor:
     """Eigenvalues (B, N) from draws uniform on [0, 1), (B, N).
@@ -40,7 +45,8 @@ def symmetric(normal: Tensor, values: Tensor) -> Tensor:
 
     The eigenvectors come from `normal` (B, N, N), standard normal; their signs cancel in A.
     """
-    basis = basis_by_eigh(normal) if normal.is_cuda else basis_by_qr(normal)
+    together = normal.is_cuda and normal.shape[1] <= BATCHED
+    basis = basis_by_eigh(normal) if together else basis_by_qr(normal)
     product = (basis * values.unsqueeze(1)) @ basis.mT
     # Products round differently above and below the diagonal; solvers assume exact symmetry.
     matrices: Tensor = 0.5 * (product + product.mT)
@@ -58,5 +64,5 @@ def basis_by_eigh(normal: Tensor) -> Tensor:
 
     A GPU computes Q of small matrices one by one, but diagonalizes them together.
     """
-    basis: Tensor = torch.linalg.eigh(normal + normal.mT).eigenvectors
-    return basis
+    symmetrized = (normal + normal.mT).split(AT_ONCE)
+    return torch.cat([torch.linalg.eigh(part).eigenvectors for part in symmetrized])

@@ -56,6 +56,13 @@ def test_spectra_have_their_named_distributions():
     assert inner["outlier"].max() <= 0.0105
 
 
+def test_a_large_batch_is_diagonalized_in_parts(monkeypatch):
+    normal = torch.randn(7, 3, 3, generator=torch.Generator().manual_seed(0))
+    whole = spectra.basis_by_eigh(normal)
+    monkeypatch.setattr(spectra, "AT_ONCE", 3)
+    assert torch.equal(spectra.basis_by_eigh(normal), whole)
+
+
 @pytest.mark.parametrize("basis", [spectra.basis_by_qr, spectra.basis_by_eigh])
 def test_eigenvectors_are_haar_distributed(monkeypatch, basis):
     """E[A] is a multiple of I; E[A₁₁²] and E[A₁₂²] match Haar measure on the orthogonal group."""
