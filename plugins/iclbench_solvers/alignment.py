@@ -151,12 +151,13 @@ def fit(model: nn.Module, task: Task[Any], dtype: torch.dtype, context: Evaluati
     """The best step size for each number of steps, and the best number, on fresh prompts."""
     prompt = _fresh(task, FIT_PROMPTS, dtype).prompt
     predictions = predict(model, prompt, context)[:, -1, 0]
+    # Infinities too are infinitely far: of them, nan_to_num makes the largest float.
+    predictions = predictions.where(predictions.isfinite(), torch.nan)
     descent = Descent(prompt)
 
     def squares(w: Tensor) -> Tensor:
         # The NaN of a diverged descent counts as infinitely far, so the median stays defined.
-        # Unless told so, nan_to_num would also make the largest float of an infinity.
-        return (descent.at_query(w) - predictions).square().nan_to_num(torch.inf, posinf=torch.inf)
+        return (descent.at_query(w) - predictions).square().nan_to_num(torch.inf)
 
     grid = np.array(
         [[float(squares(w).median()) for w in descent.weights(f, STEPS)] for f in FACTORS]

@@ -64,5 +64,5 @@ def basis_by_eigh(normal: Tensor) -> Tensor:
 
     A GPU computes Q of small matrices one by one, but diagonalizes them together.
     """
-    symmetrized = (normal + normal.mT).split(AT_ONCE)
-    return torch.cat([torch.linalg.eigh(part).eigenvectors for part in symmetrized])
+    parts = torch.split(normal + normal.mT, AT_ONCE)
+    return torch.cat([torch.linalg.eigh(part).eigenvectors for part in parts])
