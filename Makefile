@@ -112,6 +112,9 @@ gpu:
 	  $(PYTHON) -m pip install --quiet --no-index --no-deps --no-compile \
 	    --target build/gpu/site.new $(WHEELS)/*.whl && mv build/gpu/site.new build/gpu/site && \
 	  touch build/gpu/site; fi
+	@PYTHONPATH=build/gpu/site $(PYTHON) -c 'import pluggy, pydantic, transformers' 2>/dev/null || \
+	  { echo "packages are missing: run \`make gpu-wheels\` where there is a network, and copy" \
+	  "$(WHEELS) here"; exit 1; }
 	PYTHONPATH=.:plugins:tasks:build/gpu/site $(PYTHON) -m benchmarks.gpu $(PART) \
 	  --device $(DEVICE) --state $(STATE) $(ARGS)
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +19,12 @@ import torch
 from iclbench import full_precision, write_atomically
 
 from . import argument_parser
+from .conditions import conditions
 from .configurations import CONFIGURATIONS, Configuration
 from .loops import Worker, makers
-from .measured import commit, load, processor
+from .measured import commit, load
 from .report import print_configuration
-from .timing import clock_kind, interleave, matmul_peak
+from .timing import interleave, matmul_peak
 
 #: Number of processes per loop, one after another, on a CPU.
 GENERATIONS = 3
@@ -66,31 +65,6 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
             for name, report, time in zip(names, reports, times, strict=True)
         ],
     }
-
-
-def conditions(device: str, quick: bool) -> dict[str, Any]:
-    """The conditions that the numbers depend on."""
-    # A distribution's version may lack the build: 2.13.0 for 2.13.0+cu130.
-    versions = {"torch": str(torch.__version__)}
-    versions |= {name: version_of(name) for name in ("transformers", "iclbench")}
-    return {
-        "device": torch.cuda.get_device_name() if device != "cpu" else processor(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "versions": versions,
-        "dtype": "float32",
-        "quick": quick,
-        "kind": device,
-        "clock": clock_kind(device),
-    }
-
-
-def version_of(name: str) -> str:
-    """A distribution's version; exits with one line if it is missing."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        raise SystemExit(f"benchmarks: {name} is missing: pip install 'iclbench[bench]'") from None
 
 
 def main() -> None:

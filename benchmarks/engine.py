@@ -67,7 +67,11 @@ class EngineLoop:
             **how,
         )
         self.name = f"iclbench, R = {replicas}"
-        self.note = self.training.note
+
+    @property
+    def note(self) -> str | None:
+        """Why the training takes no other program; a graph may fail in the first chunks."""
+        return self.training.note
 
     def advance(self, steps: int) -> None:
         """Take a whole number of chunks; losses and divergence are read once per chunk."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,6 +13,7 @@ import torch
 
 from iclbench import RecordStore, RunSpec
 from iclbench.api.config import parse_config
+from iclbench.api.errors import first_line
 from iclbench.devices import torch_build
 from iclbench.precision import DTYPES, full_precision
 from iclbench.runs.models import initial_module
@@ -22,9 +23,11 @@ from iclbench.training.loop import Training
 from iclbench.training.state import Replica
 
 from . import ROOT
+from .conditions import conditions
 from .configurations import CONFIGURATIONS
 from .engine import EngineLoop
 from .loops import makers
+from .processes import SAVING, ended_in_time, stopped_in_time
 from .timing import Clock
 
 if TYPE_CHECKING:
@@ -47,8 +50,6 @@ AGREE = {"float64": 1e-9, "float32": 1e-3}
 ROWS = ("transformer", "baseconv", "linear-transformer", "lsa-tokens")
 #: Seconds that an engine may take, which compiles for the first time.
 COMPARING = 90.0
-#: Seconds that a run gets to save its checkpoint.
-SAVING = 30.0
 
 
 def machine(device: str) -> dict[str, str]:
@@ -69,15 +70,12 @@ def tests(call: Slice) -> int:
     with (call.folder / "tests.txt").open("w") as log:
         log.write(f"{machine(call.device)}\n")
         log.flush()
-        try:
-            done = subprocess.run(
-                words, cwd=ROOT, stdout=log, stderr=log, timeout=call.left, check=False
-            )
-        except subprocess.TimeoutExpired:
+        code = ended_in_time(words, call.left, stdout=log, stderr=log)
+        if code is None:
             log.write("ran out of time\n")
             return 1
     print("\n".join((call.folder / "tests.txt").read_text().splitlines()[-25:]))
-    return int(done.returncode != 0)
+    return int(code != 0)
 
 
 def agreement(call: Slice) -> int:
@@ -98,17 +96,26 @@ def agreement(call: Slice) -> int:
         for engine in left:
             if call.left < COMPARING and rows:
                 return NOT_YET
-            if expected is None:
-                expected = _losses(model, dtype, replicas, "plain", call.device)[2]
-            used, note, losses = _losses(model, dtype, replicas, engine, call.device)
-            difference = float(((losses - expected) / expected).abs().max())
-            rows.append({"model": model, "dtype": dtype, "replicas": replicas, "asked": engine,
-                         "used": used, "note": note, "difference": difference,
-                         "agrees": difference < AGREE[dtype]
-                         and was_captured(engine, used, call.device)})  # fmt: skip
-            print(rows[-1], flush=True)
+            row = {"model": model, "dtype": dtype, "replicas": replicas, "asked": engine}
+            try:
+                if expected is None:
+                    expected = _losses(model, dtype, replicas, "plain", call.device)[2]
+                row |= _compared(row, expected, call.device)
+            except Exception as error:  # the other rows say whether it is the device
+                row |= {"agrees": False, "error": first_line(error)}
+            rows.append(row)
+            print(row, flush=True)
             call.write("agreement.json", result)
     return int(not all(row["agrees"] for row in rows))
+
+
+def _compared(row: dict[str, Any], expected: torch.Tensor, device: str) -> dict[str, Any]:
+    """How the losses of a row's engine differ from those of `plain`."""
+    asked = row["asked"]
+    used, note, losses = _losses(row["model"], row["dtype"], row["replicas"], asked, device)
+    difference = float(((losses - expected) / expected).abs().max())
+    agrees = difference < AGREE[row["dtype"]] and was_captured(asked, used, device)
+    return {"used": used, "note": note, "difference": difference, "agrees": agrees}
 
 
 def was_captured(asked: str, used: str, device: str) -> bool:
@@ -171,14 +178,16 @@ def _training(plan: Plan, replicas: int, device: str, engine: EngineName) -> Tra
 def speed(call: Slice) -> int:
     """`python -m benchmarks`, one configuration after another.
 
-    One that a whole call is too short for is left out by the calls that follow.
+    One that a whole call is too short for is left out by the calls that follow. One that fails is
+    tried again by the next call, after the others.
     """
     path = call.folder / "speed.json"
+    _begin_anew_elsewhere(call)
     only = "lsa, 1 layer" if call.toy else "transformer 2 × 64" if call.short else None
     chosen = [c for c in CONFIGURATIONS if only in {None, c.name}]
     quick = ["--quick"] if call.toy or call.short else []
     too_slow = call.read("too_slow.json") or []
-    is_first = True
+    is_first, failed = True, []
     for configuration in chosen:
         content = call.read("speed.json") or {"configurations": []}
         measured = {row["name"] for row in content["configurations"]}
@@ -186,21 +195,25 @@ def speed(call: Slice) -> int:
             continue
         words = [sys.executable, "-m", "benchmarks", "--device", call.device, "--json", str(path),
                  "--only", configuration.name, *quick]  # fmt: skip
-        try:
-            subprocess.run(words, cwd=ROOT, timeout=call.left, check=True)
-        except subprocess.TimeoutExpired:
+        code = ended_in_time(words, call.left)
+        if code is None:
             if is_first:
                 call.write("too_slow.json", [*too_slow, configuration.name])
             return NOT_YET
-        except subprocess.CalledProcessError:
-            return 1
+        failed += [configuration.name] if code else []
         is_first = False
-    content = call.read("speed.json") or {"configurations": []}
-    measured = {row["name"] for row in content["configurations"]}
-    # Another card begins the file anew, without what an earlier call had measured.
-    if not all(c.name in measured.union(too_slow) for c in chosen):
-        return NOT_YET
-    return int(bool(too_slow))
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return int(bool(too_slow or failed))
+
+
+def _begin_anew_elsewhere(call: Slice) -> None:
+    """Leave speeds that were measured on another machine, or by other versions, aside."""
+    content = call.read("speed.json")
+    here = conditions(call.device, quick=call.toy or call.short)
+    if content and any(content.get(name) != value for name, value in here.items()):
+        for name in ("speed.json", "too_slow.json"):
+            (call.folder / name).unlink(missing_ok=True)
 
 
 def many(call: Slice) -> int:
@@ -236,6 +249,7 @@ def rows(call: Slice) -> int:
     """Rows of `least-squares`, one run after another; a run that is stopped saves a checkpoint."""
     out = call.folder / "results"
     models = ("lsa",) if call.toy else ROWS
+    failed = []
     small = ["--task-args", "dim=2,examples=4", "--eval-prompts", "32"] if call.toy else []
     for model in models:
         if any(out.glob(f"least-squares/{model}-*.json")):
@@ -245,34 +259,30 @@ def rows(call: Slice) -> int:
         words = [sys.executable, "-m", "iclbench", "run", "--model", model, "--task",
                  "least-squares", *small, "--budget", call.budget, "--seeds", str(call.seeds),
                  "--device", call.device, "--out", str(out)]  # fmt: skip
-        code, was_stopped = _stopped_in_time(words, call.left - (0 if call.toy else SAVING))
+        code, was_stopped = stopped_in_time(words, call.left - (0 if call.toy else SAVING))
         if code and was_stopped:
             return NOT_YET
-        if code:
-            return 1
+        failed += [model] if code else []
     print(f"{len(list(RecordStore(out).paths()))} records")
-    return 0
-
-
-def _stopped_in_time(words: list[str], seconds: float) -> tuple[int, bool]:
-    """The exit code of a command, and whether it got SIGTERM, after so many seconds."""
-    process = subprocess.Popen(words, cwd=ROOT)
-    try:
-        return process.wait(timeout=max(1.0, seconds)), False
-    except subprocess.TimeoutExpired:
-        process.terminate()
-    try:
-        return process.wait(timeout=SAVING), True
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait(), True
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return int(bool(failed))
 
 
 def glance(call: Slice) -> int:
     """A little of parts 1 to 4, for whoever has a GPU for minutes: graphs first."""
     call = dataclasses.replace(call, short=True)
-    codes = [part(call) for part in (tests, agreement, many, speed)]
+    codes = [_code_of(part, call) for part in (tests, agreement, many, speed)]
     return 1 if 1 in codes else max(codes)
+
+
+def _code_of(part: Callable[[Slice], int], call: Slice) -> int:
+    """A part's exit code, 1 where it raises: the others are still wanted."""
+    try:
+        return part(call)
+    except Exception:
+        traceback.print_exc()
+        return 1
 
 
 PARTS: dict[int, Callable[[Slice], int]] = {

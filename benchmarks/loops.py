@@ -140,5 +140,6 @@ def _report(loop: Loop, memory: int | None, unit: int, device: str) -> dict[str,
         "peak_memory": memory,
         "stages": stages,
         "overhead": share,
+        "engine": loop.training.engine if isinstance(loop, EngineLoop) else None,
         "note": getattr(loop, "note", None),
     }

@@ -28,9 +28,12 @@ Content = dict[str, Any]
 
 
 def commit() -> str:
-    """The commit of the source tree, with a mark if it was changed."""
+    """The commit of the source tree, with a mark if it was changed; empty without git."""
     words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
 
 
 def processor() -> str:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
 import zipfile
+from pathlib import Path
 
 import pytest
+import torch
 
-from benchmarks import ROOT, gpu, wheels
+from benchmarks import ROOT, gpu, gpu_parts, wheels
+from benchmarks.configurations import CONFIGURATIONS
 from benchmarks.gpu import main, pack, unpack
 from benchmarks.gpu_parts import ROWS, was_captured
+from benchmarks.processes import ended_in_time
 from iclbench.api.config import parse_config
 from iclbench.api.spec import RunSpec
 from iclbench.runs.plan import resolve
@@ -114,11 +120,65 @@ def test_part_3_times_the_loops(part):
     assert row["name"] == "lsa, 1 layer"
 
 
-def test_part_3_leaves_out_what_a_whole_call_is_too_short_for(part, monkeypatch):
-    def too_slow(words, **options):
-        raise subprocess.TimeoutExpired(words, options["timeout"])
+def test_part_2_compares_the_others_where_an_engine_fails(part, monkeypatch):
+    def losses(model, dtype, replicas, engine, device):
+        if engine == "vmapped":
+            raise RuntimeError("no kernel\nand more")
+        return engine, None, torch.ones(3, dtype=torch.float64)
 
-    monkeypatch.setattr(subprocess, "run", too_slow)
+    monkeypatch.setattr(gpu_parts, "_losses", losses)
+    assert part(2) == 1
+    rows = json.loads((part.out / "part-2-agreement.json").read_text())["rows"]
+    failed = [row for row in rows if "error" in row]
+    assert {row["asked"] for row in failed} == {"vmapped"}
+    assert failed[0]["error"].endswith("no kernel")
+    assert len(rows) > 2 * len(failed)
+
+
+def test_part_3_goes_on_after_a_failure_and_begins_anew_on_another_machine(part, monkeypatch):
+    names = ["lsa, 1 layer", "transformer 2 × 64"]
+    chosen = [c for c in CONFIGURATIONS if c.name in names]
+    called = []
+    monkeypatch.setattr(gpu_parts, "CONFIGURATIONS", chosen)
+    monkeypatch.setattr(
+        gpu_parts, "ended_in_time", lambda words, seconds: called.append(words[-1]) or 1
+    )
+    folder = part.out.parent / "call"
+    folder.mkdir()
+    call = gpu.Slice("cpu", False, folder, time.monotonic() + 60)
+    elsewhere = {"device": "another", "configurations": [{"name": names[0]}]}
+    call.write("speed.json", elsewhere)
+    assert gpu_parts.speed(call) == 1
+    assert called == [c.name for c in chosen]
+
+
+def test_what_a_command_started_ends_with_it(tmp_path):
+    """A worker that lived on would hold the device's memory, and this process's output."""
+    pid = tmp_path / "pid"
+    worker = "import time; time.sleep(60)"
+    code = (
+        "import pathlib, subprocess, sys, time; "
+        f"p = subprocess.Popen([sys.executable, '-c', {worker!r}]); "
+        f"pathlib.Path({str(pid)!r}).write_text(str(p.pid)); time.sleep(60)"
+    )
+    assert ended_in_time([sys.executable, "-c", code], 3.0) is None
+    for _ in range(50):
+        if not Path(f"/proc/{pid.read_text()}").exists() or _is_zombie(pid.read_text()):
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the worker lives")
+    assert ended_in_time([sys.executable, "-c", "raise SystemExit(4)"], 30.0) == 4
+
+
+def _is_zombie(pid):
+    with contextlib.suppress(OSError):
+        return "Z (zombie)" in Path(f"/proc/{pid}/status").read_text()
+    return True
+
+
+def test_part_3_leaves_out_what_a_whole_call_is_too_short_for(part, monkeypatch):
+    monkeypatch.setattr(gpu_parts, "ended_in_time", lambda words, seconds: None)
     assert part(3) == 3
     assert part(3) == 1
     assert json.loads((part.out / "part-3-too_slow.json").read_text()) == ["lsa, 1 layer"]

@@ -1,0 +1,43 @@
+"""Commands that end when their time is up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from . import ROOT
+
+#: Seconds that a command gets to save what it has.
+SAVING = 30.0
+
+
+def ended_in_time(words: Sequence[str], seconds: float, **files: Any) -> int | None:
+    """The exit code of a command; None where it was ended after so many seconds.
+
+    With it end the processes that it has started: they would hold the device's memory, and disturb
+    what the next call times.
+    """
+    process = subprocess.Popen(words, cwd=ROOT, start_new_session=True, **files)
+    try:
+        return process.wait(timeout=max(1.0, seconds))
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return None
+
+
+def stopped_in_time(words: Sequence[str], seconds: float) -> tuple[int, bool]:
+    """The exit code of a command, and whether it got SIGTERM, after so many seconds."""
+    process = subprocess.Popen(words, cwd=ROOT)
+    try:
+        return process.wait(timeout=max(1.0, seconds)), False
+    except subprocess.TimeoutExpired:
+        process.terminate()
+    try:
+        return process.wait(timeout=SAVING), True
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait(), True
