@@ -61,6 +61,18 @@ def models(
     return draw
 
 
+def apart(*deviations: float) -> Callable[[np.random.Generator, int], np.ndarray]:
+    """Rows of models that find other prompts hard, whose seeds have these deviations."""
+    others = models(0.0)
+
+    def draw(random: np.random.Generator, seeds: int) -> np.ndarray:
+        of_seeds = random.standard_normal((len(deviations), seeds, 1))
+        by_row = np.array(deviations)[:, None, None] * of_seeds
+        return np.asarray(by_row + others(random, seeds)[: len(deviations)])
+
+    return draw
+
+
 def identical(random: np.random.Generator, seeds: int) -> np.ndarray:
     """The same row again and again."""
     return np.repeat(copies((0.3, 1.0, 0.5))(random, seeds)[:1], ROWS, axis=0)
@@ -122,6 +134,14 @@ def board_scenarios() -> list[BoardScenario]:
         BoardScenario("copies: digits, seeds differ most", copies((1.0, 0.3, 0.3))),
         *(BoardScenario(f"models: digits, seeds differ by {x}", models(x)) for x in (0.05, 0.2)),
         BoardScenario("models: digits, seeds of some rows differ most", models(0.2, 1.0)),
+        *(
+            BoardScenario(
+                f"models: digits, seeds differ by 0.03, in one row by {most}, {rows} rows",
+                apart(*[0.03] * (rows - 1), most),
+            )
+            for rows in (2, 3, 5)
+            for most in (0.3, 1)
+        ),
         BoardScenario("copies: mean error, log-normal σ = 3", lambda *a: np.exp(heavy(*a))),
         *(
             BoardScenario(

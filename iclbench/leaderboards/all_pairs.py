@@ -18,6 +18,8 @@ from scipy.special import chdtri, digamma, polygamma, stdtr
 
 from ..runs.intervals import components
 
+#: The variance that fewer rows have in common is a guess, which would add degrees of freedom.
+FEWEST = 5
 #: Points of the quadrature over one variance, and the probability that it leaves out at each end.
 POINTS, BEYOND = 20, 1e-9
 
@@ -70,10 +72,10 @@ def moderated(seeds: SeedVariances) -> tuple[np.ndarray, np.ndarray]:
 def _common(variances: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
     """The variance that rows have in common, and how many degrees of freedom it has.
 
-    Moments of the logarithm, as by Smyth; no degree of freedom where fewer than two rows vary.
+    Moments of the logarithm, as by Smyth; no degree of freedom where fewer than `FEWEST` rows vary.
     """
     varies = (freedom > 0) & (variances > 0)
-    if varies.sum() < 2:
+    if varies.sum() < FEWEST:
         return 0.0, 0.0
     half = freedom[varies] / 2
     logs = np.log(variances[varies]) - digamma(half) + np.log(half)

@@ -14,13 +14,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
+from ..runs.heldout import NEAR_ATTAINABLE
 from ..runs.intervals import components
 from .all_pairs import p_values, seed_variances
 
 #: The probability that any of a board's rows is called different from another that it equals.
 SIGNIFICANCE = 0.05
-#: A prompt solved to this many digits below the attainable counts as that: the rest is rounding.
-NEAR_ATTAINABLE = 1.0
 #: A row is at the floor if its median and 99th percentile lack at most this many digits.
 NEAR_FLOOR = 1.0
 #: With fewer degrees of freedom, an interval reaches further than any number that was measured.

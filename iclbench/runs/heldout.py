@@ -29,6 +29,8 @@ AnyPath = TypeVar("AnyPath", bound=PurePath)
 SUFFIX = ".heldout.json"
 #: The most bytes of such a file.
 MOST_BYTES = 2**16
+#: A prompt solved to this many digits below the attainable counts as that: the rest is rounding.
+NEAR_ATTAINABLE = 1.0
 #: A difference is significant below this p-value. Two tests then mark at most one in a thousand of
 #: the rows that nobody fitted to the board's prompts; hundreds are tested.
 HELD_OUT_SIGNIFICANCE = 0.0005

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,13 @@ from ..precision import DTYPES, full_precision
 from .comparison import RELATIVE, Check, Tolerance, compare_statistics, same
 from .exclusive import exclusive
 from .facts import recompute
-from .heldout import HeldOut, HeldOutDifference, held_out_seed, read_held_out
+from .heldout import (
+    NEAR_ATTAINABLE,
+    HeldOut,
+    HeldOutDifference,
+    held_out_seed,
+    read_held_out,
+)
 from .measure import Measured, measure
 from .models import given_models
 from .report import date_now
@@ -71,9 +77,12 @@ def _document(
     known = record.metrics[name].digits
     error = known.error if known is not None else None
     before = by_prompt(read_values(path, {name: record.main.values[name]})[name])
-    now = by_prompt(measured.values[name])
-    is_digits = record.ranking.statistic == "mean digits" and error is not None
-    scored = [digits(v, error) for v in (now, before)] if is_digits and error else [now, before]
+    scored = [by_prompt(measured.values[name]), before]
+    if record.ranking.statistic == "mean digits" and error is not None:
+        scored = [digits(values, error) for values in scored]
+        if record.main.floor.kind == "exact":
+            floors = [measured.floor_values[name], _floor_values(path, record)]
+            scored = _up_to_attainable(scored, [digits(values, error) for values in floors])
     means = [values.mean(axis=0) for values in scored]
     return {
         "record": record.id,
@@ -86,23 +95,46 @@ def _document(
     }
 
 
+def _floor_values(path: Path, record: Record) -> np.ndarray:
+    """The floor of the metric that ranks, on the record's own prompts."""
+    name = record.ranking.metric
+    return read_values(path, {name: record.main.floor.values[name]})[name]
+
+
+def _up_to_attainable(
+    scored: Sequence[np.ndarray], attainable: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Digits of two sets of prompts, in which those near either set's attainable ones are equal.
+
+    The attainable error is half a unit in the last place of numbers of the targets' size: it jumps
+    by a factor of 2 where that size passes a power of 2, for all prompts of a set at once.
+    """
+    most = min(float(np.median(values)) for values in attainable) - NEAR_ATTAINABLE
+    return [np.minimum(values, most) for values in scored]
+
+
 def _difference(
     now: np.ndarray, before: np.ndarray, better: Literal["lower", "higher"]
 ) -> HeldOutDifference:
     """The difference of two samples of prompts: of their means and of their ranks."""
-    mean = float(now.mean() - before.mean())
-    parts = [float(v.var(ddof=1)) / len(v) if len(v) > 1 else np.inf for v in (now, before)]
-    variance = sum(parts)
     ranks = _by_ranks(now, before, better)
+    # Squares of squares neither over- nor underflow.
+    size = max(float(np.abs(v).max()) for v in (now, before)) or 1.0
+    scaled = [v / size for v in (now, before)] if np.isfinite(size) else [now, before]
+    mean = float(scaled[0].mean() - scaled[1].mean())
+    parts = [float(v.var(ddof=1)) / len(v) if len(v) > 1 else np.inf for v in scaled]
+    variance = sum(parts)
     if not np.isfinite([mean, variance]).all():
-        return HeldOutDifference(mean=finite(mean), low=None, high=None, p=None, **ranks)
+        return HeldOutDifference(mean=finite(size * mean), low=None, high=None, p=None, **ranks)
     if variance == 0:
+        mean *= size
         return HeldOutDifference(mean=mean, low=mean, high=mean, p=float(mean == 0), **ranks)
-    squares = sum(p**2 / (len(v) - 1) for p, v in zip(parts, (now, before), strict=True))
+    squares = sum(p**2 / (len(v) - 1) for p, v in zip(parts, scaled, strict=True))
     freedom, spread = variance**2 / squares, variance**0.5
     half = float(stdtrit(freedom, 0.975)) * spread
     p = 2 * float(stdtr(freedom, -abs(mean) / spread))
-    return HeldOutDifference(mean=mean, low=mean - half, high=mean + half, p=p, **ranks)
+    low, high = size * (mean - half), size * (mean + half)
+    return HeldOutDifference(mean=size * mean, low=low, high=high, p=p, **ranks)
 
 
 def _by_ranks(

@@ -51,12 +51,11 @@ def test_one_row_s_seeds_alone_have_student_s_t(size, freedom):
 
 
 def test_the_p_value_is_the_mean_over_the_variances_of_both_rows():
-    """Two rows whose variances agree with each other: each has twice the degrees of freedom."""
     seeds = seeds_of([0.5, 0.5], 2, both=0.1)
     variance, freedom = moderated(seeds)
-    assert freedom.tolist() == [4, 4]
+    assert freedom.tolist() == [2, 2]
     random = philox("test of a board")
-    drawn = variance[:, None] * 4 / random.chisquare(4, (2, 400_000))
+    drawn = variance[:, None] * 2 / random.chisquare(2, (2, 400_000))
     error = np.sqrt(0.3 + np.maximum(drawn - 0.1, 0).sum(axis=0))
     expected = 2 * stats.t.sf(4.0 / error, 49).mean()
     assert pair_p(4.0, 0.3, 50, seeds) == pytest.approx(expected, rel=0.03)
@@ -80,8 +79,16 @@ def test_rows_that_vary_alike_share_their_variance():
 def test_rows_that_vary_apart_share_as_many_degrees_of_freedom_as_their_spread_says():
     # Logarithms whose variance is that of one common degree of freedom and two of a row's own.
     spread = polygamma(1, 0.5) + polygamma(1, 1.0)
-    _, freedom = moderated(seeds_of(np.exp(np.array([-1, 1]) * np.sqrt(spread / 2)), 2))
-    assert freedom == pytest.approx([3, 3])
+    size = np.sqrt(5 / 6 * spread)  # of six logarithms, whose variance is that of a sample
+    _, freedom = moderated(seeds_of(np.exp(np.array([-1, 1] * 3) * size), 2))
+    assert freedom == pytest.approx([3] * 6)
+
+
+def test_fewer_than_five_rows_share_no_variance():
+    """Their common variance would add degrees of freedom that nobody has seen."""
+    for rows, added in ((2, 0), (4, 0), (5, 2)):
+        _, freedom = moderated(seeds_of([1.0] * rows, 2))
+        assert (freedom == 2 + added).all()
 
 
 def test_a_row_without_variance_is_not_taken_at_its_word():

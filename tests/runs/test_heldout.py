@@ -19,7 +19,12 @@ from iclbench.runs.heldout import (
     read_held_out,
     write_held_out,
 )
-from iclbench.runs.heldout_evaluation import _difference, _interval_of_share, evaluate_held_out
+from iclbench.runs.heldout_evaluation import (
+    _difference,
+    _interval_of_share,
+    _up_to_attainable,
+    evaluate_held_out,
+)
 from iclbench.runs.store import read_record
 from iclbench.runs.verify import verify
 
@@ -198,6 +203,28 @@ def test_welch_s_test_agrees_with_scipy():
 def test_constant_and_infinite_values_have_a_p_value_or_none(now, p):
     with np.errstate(invalid="ignore"):
         assert _difference(now, np.ones(5), "lower").p == p
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-90, 1e77, 1e300])
+def test_the_difference_follows_the_size_of_values(size):
+    generator = np.random.default_rng(0)
+    now, before = generator.normal(1.2, 1, 200), generator.normal(1, 2, 150)
+    plain, scaled = (
+        _difference(now, before, "lower"),
+        _difference(size * now, size * before, "lower"),
+    )
+    assert scaled.p == pytest.approx(plain.p)
+    bounds = [scaled.low / size, scaled.mean / size, scaled.high / size]
+    assert bounds == pytest.approx([plain.low, plain.mean, plain.high])
+
+
+def test_rounding_at_the_floor_is_no_difference():
+    """Half a unit in the last place is another one on prompts of twice the size."""
+    before, now = np.full((1, 64), 7.2), np.full((1, 64), 6.9)
+    scored = _up_to_attainable([now, before], [np.full(64, 6.9), np.full(64, 7.2)])
+    assert _difference(scored[0][0], scored[1][0], "higher").p == 1.0
+    worse = _up_to_attainable([now - 2, before], [np.full(64, 6.9), np.full(64, 7.2)])
+    assert _difference(worse[0][0], worse[1][0], "higher").mean == pytest.approx(-1.0)
 
 
 def test_ranks_show_what_heavy_tails_hide_from_a_mean():
