@@ -34,7 +34,7 @@ class Line:
     floor_name: str
     cells: tuple[float | str | None, ...]
     #: Half the width of each score's 95% interval; None where there is none.
-    halves: tuple[float | None, ...] = ()
+    intervals: tuple[tuple[float, float] | None, ...] = ()
 
 
 def shifted_rows(board: Board) -> list[Row]:
@@ -81,15 +81,15 @@ def _line(records: Sequence[Record], name: str, *, relative: bool) -> Line:
         else record.not_applicable.get(name)
         for record in records
     )
-    halves = tuple(
-        _half(record.evaluations[name], ranking, in_digits, relative)
+    intervals = tuple(
+        _interval(record.evaluations[name], ranking, in_digits, relative)
         if name in record.evaluations
         else None
         for record in records
     )
     shift = TRAINED if name == MAIN else f"{name}, relative" if relative else name
     floor_name = "target" if kinds == {"none"} else "floor"
-    return Line(shift, name, score, next(floors, None), floor_name, cells, halves)
+    return Line(shift, name, score, next(floors, None), floor_name, cells, intervals)
 
 
 def _score(
@@ -120,20 +120,22 @@ def _divided(value: float | None, statistics: Statistics, size: float | None) ->
     return value / size / (size if is_squared else 1.0)
 
 
-def _half(
+def _interval(
     evaluation: Evaluation, ranking: Ranking, in_digits: bool, relative: bool
-) -> float | None:
-    """Half the width of the 95% interval of a score; None for bounds of another kind."""
+) -> tuple[float, float] | None:
+    """The 95% interval of a score; None for bounds of another kind."""
     statistics = evaluation.metrics.get(ranking.metric)
     bounds = statistics.digits if statistics is not None and in_digits else statistics
     if statistics is None or bounds is None:
         return None
     if bounds.interval == "range over seeds" or bounds.low is None or bounds.high is None:
         return None
-    half = (bounds.high - bounds.low) / 2
-    # Digits of relative errors are moved by a constant.
-    return (
-        half
-        if in_digits
-        else _divided(half, statistics, evaluation.target_size if relative else None)
-    )
+    if not (in_digits or statistics.reliable):
+        return None
+    size = evaluation.target_size if relative else None
+    if in_digits:
+        # Digits of relative errors are moved by a constant.
+        moved = math.log10(size) if size else 0.0
+        return bounds.low + moved, bounds.high + moved
+    low, high = (_divided(bound, statistics, size) for bound in (bounds.low, bounds.high))
+    return None if low is None or high is None else (low, high)

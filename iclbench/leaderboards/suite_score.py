@@ -18,7 +18,7 @@ from ..api.suite import Suite
 from .board_names import differing_arguments
 from .grouping import grouped
 from .ranking import SIGNIFICANCE, Rank
-from .representative import is_one_training, starts_from_given, weakness
+from .representative import has_chosen_seeds, is_one_training, starts_from_given, weakness
 from .row import OPEN, track_name
 from .scale import Scale, Score, suite_scale
 from .sizes import known_parameters
@@ -68,6 +68,11 @@ class SuiteRow:
     def has_one_seed(self) -> bool:
         """Whether any score of its mean is of a single seed."""
         return any(map(self.is_one_seed, self.counted))
+
+    @property
+    def has_chosen_seeds(self) -> bool:
+        """Whether any score of its mean is of seeds that may be the best of many."""
+        return any(has_chosen_seeds(self.records[board]) for board in self.counted)
 
     @property
     def parameters(self) -> tuple[int, int] | None:
@@ -184,7 +189,8 @@ def _compared(entries: Iterable[SuiteRow]) -> list[SuiteRow]:
         having = {kind: [e for e in members if kind <= set(e.counted)] for kind in kinds}
         boards = max(kinds, key=lambda kind: (len(kind) * len(having[kind]), sorted(kind)))
         same = [_over(boards, entry) for entry in having[boards]]
-        ranked = [e for e in same if e.track != OPEN and not e.has_one_seed]
+        unranked = [e.track == OPEN or e.has_one_seed or e.has_chosen_seeds for e in same]
+        ranked = [e for e, is_unranked in zip(same, unranked, strict=True) if not is_unranked]
         means = [e.mean for e in ranked]
         done += [
             replace(e, rank=suite_rank(e.mean, means)) if len(ranked) > 1 and e in ranked else e

@@ -22,11 +22,13 @@ def test_relative_lines_are_of_errors_divided_by_the_targets_size(tmp_path, nois
     # Squared errors are divided by the size squared, which adds digits of the error's root.
     expected = plain.cells[0] / size**2 if noise else plain.cells[0] + math.log10(size)
     assert relative.cells[0] == pytest.approx(expected)
-    halves = plain.halves[0], relative.halves[0]
+    interval, of_relative = plain.intervals[0], relative.intervals[0]
     statistics = record.evaluations["values-triple"].metrics["squared_error"]
     bounds = statistics if noise else statistics.digits
-    assert halves[0] == pytest.approx((bounds.high - bounds.low) / 2)
-    assert halves[1] == pytest.approx(halves[0] / size**2 if noise else halves[0])
+    assert interval == pytest.approx((bounds.low, bounds.high))
+    moved = [bound / size**2 if noise else bound + math.log10(size) for bound in interval]
+    assert of_relative == pytest.approx(moved)
+    assert of_relative[0] < relative.cells[0] < of_relative[1]
     assert plain.score == ("mean squared_error" if noise else "digits")
 
 

@@ -118,7 +118,7 @@ def test_a_shift_s_line_has_each_model_s_digits_and_why_one_does_not_apply(site,
     page = read(site, "shifts/least-squares.html")
     for record in trained(folder):
         digits = f"{record.metrics['squared_error'].digits.mean:.2f}".replace("-", "−")
-        assert re.search(rf">{digits} <small>± \d\.\d\d</small></td>", page)
+        assert re.search(rf">{digits} <small>−?\d\.\d\d … −?\d\.\d\d</small></td>", page)
     assert "<small>open budget, 2 seeds</small>" in page
     assert "it has &lt;b&gt;positions&lt;/b&gt;" in page
     assert ">n/a</td>" in page

@@ -104,7 +104,7 @@ def test_a_board_counts_before_its_floor_is_known_and_where_it_names_a_solver(re
 
 def entry(label, track="1m", **scores):
     """An entry with these means and their intervals' half widths by board."""
-    spec = SimpleNamespace(origin="trained", init=None, model=label)
+    spec = SimpleNamespace(origin="trained", init=None, model=label, seeds=[0, 1])
     record = SimpleNamespace(spec=spec, seeds=[1, 2])
     known = {n: Score(mean, mean - half, mean + half) for n, (mean, half) in scores.items()}
     first = next(iter(known.values()))
@@ -132,7 +132,7 @@ def test_models_with_the_same_boards_are_compared_and_ranked_by_their_intervals(
     assert rows["fewer"].rank is None
 
 
-def test_a_model_alone_an_open_budget_and_one_seed_have_no_rank():
+def test_a_model_alone_an_open_budget_one_seed_and_chosen_seeds_have_no_rank():
     pair = [entry(name, a=(0.5, 0.1)) for name in ("x", "y")]
     assert _compared(pair[:1])[0].rank is None
     opened = _compared([replace(row, track="open") for row in pair])
@@ -140,6 +140,11 @@ def test_a_model_alone_an_open_budget_and_one_seed_have_no_rank():
     one = entry("z", a=(0.5, 0.1))
     one.records["a"] = SimpleNamespace(spec=one.records["a"].spec, seeds=[1])
     assert {row.label: row.rank for row in _compared([*pair, one])} == {
+        "x": Rank(1, 2), "y": Rank(1, 2), "z": None
+    }  # fmt: skip
+    chosen = entry("z", a=(0.9, 0.01))
+    chosen.records["a"].spec.seeds = [100, 101]
+    assert {row.label: row.rank for row in _compared([*pair, chosen])} == {
         "x": Rank(1, 2), "y": Rank(1, 2), "z": None
     }  # fmt: skip
 

@@ -96,8 +96,12 @@ def _shift_line(line: Line, ranking: Ranking, about: Description) -> View:
         "floor": "" if line.floor is None else f"{line.floor_name} {with_minus(write(line.floor))}",
         "cells": [
             _cell(cell, ends, write, reverse=reverse)
-            | {"half": "" if half is None else f"± {write(half)}"}
-            for cell, half in zip(line.cells, line.halves, strict=True)
+            | {
+                "interval": ""
+                if interval is None
+                else " … ".join(with_minus(write(bound)) for bound in interval)
+            }
+            for cell, interval in zip(line.cells, line.intervals, strict=True)
         ],
     }
 
