@@ -96,11 +96,7 @@ def _shift_line(line: Line, ranking: Ranking, about: Description) -> View:
         "floor": "" if line.floor is None else f"{line.floor_name} {with_minus(write(line.floor))}",
         "cells": [
             _cell(cell, ends, write, reverse=reverse)
-            | {
-                "interval": ""
-                if interval is None
-                else " … ".join(with_minus(write(bound)) for bound in interval)
-            }
+            | {"interval": " … ".join(with_minus(write(end)) for end in interval or ())}
             for cell, interval in zip(line.cells, line.intervals, strict=True)
         ],
     }
