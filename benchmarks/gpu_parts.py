@@ -280,7 +280,7 @@ def _code_of(part: Callable[[Slice], int], call: Slice) -> int:
     """A part's exit code, 1 where it raises: the others are still wanted."""
     try:
         return part(call)
-    except Exception:
+    except (Exception, SystemExit):
         traceback.print_exc()
         return 1
 

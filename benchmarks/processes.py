@@ -23,10 +23,12 @@ def ended_in_time(words: Sequence[str], seconds: float, **files: Any) -> int | N
     process = subprocess.Popen(words, cwd=ROOT, start_new_session=True, **files)
     try:
         return process.wait(timeout=max(1.0, seconds))
-    except subprocess.TimeoutExpired:
+    except BaseException as error:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        return None
+        if isinstance(error, subprocess.TimeoutExpired):
+            return None
+        raise
 
 
 def stopped_in_time(words: Sequence[str], seconds: float) -> tuple[int, bool]:

@@ -51,6 +51,7 @@ def environment(device: torch.device, packages: Sequence[str] = ()) -> Environme
     `packages` are further distributions that a run has used.
     """
     cuda = device.type == "cuda"
+    others = ("iclbench", "numpy", "scipy", *(name for name in packages if name != "torch"))
     return Environment(
         device=visible(torch.cuda.get_device_name(device), 500) if cuda else "cpu",
         processor=f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
@@ -61,7 +62,7 @@ def environment(device: torch.device, packages: Sequence[str] = ()) -> Environme
             "python": platform.python_version(),
             # The registry's CUDA build is 2.13.0 by its metadata and 2.13.0+cu130 by itself.
             "torch": str(torch.__version__),
-            **{name: metadata.version(name) for name in ("iclbench", "numpy", "scipy", *packages)},
+            **{name: metadata.version(name) for name in others},
         },
     )
 

@@ -115,7 +115,8 @@ class PluginHost:
         if unset:
             raise PluginError(f"{label} does not set {', '.join(unset)}")
         if isinstance(target, type):
-            _require_config(target, label)
+            if hasattr(base, "Config"):
+                _require_config(target, label)
             _name_after_entry(target, name)
         if getattr(target, "name", name) != name:
             raise PluginError(f"{label} calls itself {target.name!r}")

@@ -37,7 +37,10 @@ HELD_OUT_SIGNIFICANCE = 0.0005
 
 
 class HeldOutDifference(Config):
-    """Held-out minus board, in the unit that ranks, for the same seeds on other prompts."""
+    """Held-out minus board, in the unit that ranks, for the same seeds on other prompts.
+
+    Where the floor is exact, digits count up to one below the attainable.
+    """
 
     mean: float | None
     low: float | None = Field(description="of the 95% interval")

@@ -50,6 +50,8 @@ def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) ->
     problem = _complex_numbers(module)
     if problem is not None:
         return problem
+    # A forward pass may register buffers, such as a mask, which the module is to do without.
+    module = copy.deepcopy(module)
     dtype = torch.get_default_dtype()
     batch = training_batch(task, PROMPTS, torch_generator("cpu", "inspection"), dtype)
     module.eval()
@@ -68,12 +70,23 @@ def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) ->
 
 
 def predict_otherwise(module: nn.Module, other: nn.Module, task: Task[Any]) -> bool:
-    """Whether the predictions of two modules on a few prompts differ by more than rounding."""
+    """Whether the predictions of two modules on a few prompts differ by more than rounding.
+
+    They have the same parameters, which are also drawn at random: what is multiplied by a parameter
+    that begins with 0 shows only there.
+    """
     dtype = torch.get_default_dtype()
     batch = training_batch(task, PROMPTS, torch_generator("cpu", "inspection"), dtype)
+    pair = [copy.deepcopy(part).eval() for part in (module, other)]
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        first, second = module.eval()(batch.prompt), other.eval()(batch.prompt)
-    return not torch.allclose(first, second, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
+        for scale in (None, *SCALES):
+            if scale is not None:
+                for part in pair:
+                    draw_parameters(part, scale)
+            first, second = (part(batch.prompt) for part in pair)
+            if not torch.allclose(first, second, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True):
+                return True
+    return False
 
 
 def expected_shape(task: Task[Any], batch: Batch) -> tuple[int, ...]:

@@ -50,21 +50,47 @@ class RandomFeatures(nn.Module):
 class Randomized(Architecture):
     name = "randomized"
     kept = ""
+    begins_with_zero = False
 
     def supports(self, signature, config):
         return None
 
     def build(self, signature, config):
-        return RandomFeatures(self.kept)
+        module = RandomFeatures(self.kept)
+        if self.begins_with_zero:
+            nn.init.zeros_(module.readout.weight)
+        return module
 
 
-def test_random_numbers_outside_the_state_are_refused(tmp_path, provide):
+@pytest.mark.parametrize("zero", [False, True])
+def test_random_numbers_outside_the_state_are_refused(tmp_path, provide, monkeypatch, zero):
     """All seeds would train with those of the first, and be evaluated with others."""
+    monkeypatch.setattr(Randomized, "begins_with_zero", zero)
     provide("model", "randomized", Randomized)
     with pytest.raises(UsageError, match="keeps numbers outside its parameters and buffers"):
         run(model="randomized", **TINY, out=tmp_path)
     with pytest.raises(ConformanceError, match="outside its parameters"):
         check_architecture(Randomized(), load_task("least-squares", dim=2, examples=4), Config())
+
+
+class Masking(RandomFeatures):
+    """Registers a buffer in its forward pass."""
+
+    def forward(self, prompt):
+        if not hasattr(self, "mask"):
+            self.register_buffer("mask", torch.ones(1), persistent=False)
+        return self.mask * super().forward(prompt)
+
+
+def test_a_buffer_of_the_forward_pass_is_no_obstacle(tmp_path, provide):
+    class Masked(Randomized):
+        name = "masked"
+
+        def build(self, signature, config):
+            return Masking("always")
+
+    provide("model", "masked", Masked)
+    assert run(model="masked", **TINY, out=tmp_path).metrics["squared_error"].mean > 0
 
 
 @pytest.mark.parametrize("kept", ["always", "in memory"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from small_runs import TINY
 
 from iclbench import Metric, RunSpec
@@ -31,6 +32,7 @@ def test_a_metric_s_code_does_not_train(provide):
 
 
 def test_an_optimizer_s_package_does_train():
+    pytest.importorskip("pytorch_optimizer")
     request = {**TINY, "recipe_args": {"optimizer": "pytorch_optimizer.SOAP"}}
     plan = resolve(RunSpec(model="transformer", **request))
     plain = resolve(RunSpec(model="transformer", **TINY))
