@@ -113,17 +113,19 @@ def unequal_tails(sigma: float) -> Callable[[np.random.Generator, int], np.ndarr
     return draw
 
 
+def near_floor(random: np.random.Generator, seeds: int) -> np.ndarray:
+    """Rows within a digit of the attainable."""
+    # They differ by up to 0.8 digits, which is rounding.
+    attainable = 7 + random.standard_normal(PROMPTS)
+    behind = random.random((ROWS, 1, 1)) * 0.8
+    values = attainable - behind - 0.2 * random.random((ROWS, seeds, PROMPTS))
+    return ranked_values(values.reshape(-1, PROMPTS), attainable).reshape(values.shape)
+
+
 def board_scenarios() -> list[BoardScenario]:
     """All the kinds of boards that are simulated."""
     normal = copies((0.3, 1.0, 0.5))
     heavy = copies((3 * 0.1**0.5, 3 * 0.45**0.5, 3 * 0.45**0.5))
-
-    def near_floor(random: np.random.Generator, seeds: int) -> np.ndarray:
-        # Rows within a digit of the attainable differ by up to 0.8 digits, which is rounding.
-        attainable = 7 + random.standard_normal(PROMPTS)
-        behind = random.random((ROWS, 1, 1)) * 0.8
-        values = attainable - behind - 0.2 * random.random((ROWS, seeds, PROMPTS))
-        return ranked_values(values.reshape(-1, PROMPTS), attainable).reshape(values.shape)
 
     def diverging(random: np.random.Generator, seeds: int) -> np.ndarray:
         lost = random.random((ROWS, seeds, 1)) < 0.2
