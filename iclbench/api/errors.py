@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import re
 from collections.abc import Iterable
 
@@ -76,6 +77,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for an unknown name, with the nearest known ones."""
     names = sorted(set(known))
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    # Names that share a beginning are all alike; one that is much nearer is what was meant.
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.9)
+    near = close or near
     if near:
         hint = "did you mean " + " or ".join(repr(n) for n in near) + "?"
     else:
@@ -114,6 +118,9 @@ def _message(error: BaseException) -> str:
         text = str(error)
     except Exception:  # a plugin's error may fail at that too
         return ""
+    if type(error).__name__ == "ValidationError" and hasattr(error, "errors"):  # pydantic's
+        details = [(".".join(map(str, d["loc"])), d["msg"]) for d in error.errors()]
+        return "; ".join(": ".join(filter(None, detail)) for detail in details)
     # How torch says that a CPU's memory is short.
     asked = re.search(r"DefaultCPUAllocator: .* allocate (\d+) bytes", text)
     return f"not enough memory for another {int(asked[1]) / 1e9:.3g} GB" if asked else text
@@ -123,6 +130,12 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory was short: on a CPU, torch has no type for that."""
     short_of = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
     return short_of or "DefaultCPUAllocator: " in str(error)
+
+
+def is_no_room(error: BaseException) -> bool:
+    """Whether a disk is full or fails, or a quota or a file's largest size is reached."""
+    codes = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+    return isinstance(error, OSError) and error.errno in codes
 
 
 def problem_with(path: object, error: BaseException) -> str:

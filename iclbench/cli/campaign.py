@@ -31,7 +31,7 @@ from .paths import usable_path
 
 if TYPE_CHECKING:
     from ..runs.settings import Settings
-    from ..sweeps.campaign.cells import CampaignCell
+    from ..sweeps.campaign.cell import CampaignCell
     from ..sweeps.campaign.files import Campaign
     from ..sweeps.campaign.work import Work
 
@@ -114,7 +114,8 @@ def _end(failures: list[str], out: Path) -> None:
 def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
     """Print every cell with what is left of it, and the time of each stage; the exit code."""
     from ..display.views import duration
-    from ..sweeps.campaign.cells import cells_of, seconds_left
+    from ..sweeps.campaign.cell import seconds_left
+    from ..sweeps.campaign.cells import cells_of
 
     cells = cells_of(content, settings)
     width = max(len(cell.board) for cell in cells)
@@ -137,7 +138,7 @@ def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
 def _left(cells: Sequence[CampaignCell], workers: int) -> str:
     """What all cells still take, in a line."""
     from ..display.views import duration
-    from ..sweeps.campaign.cells import count_fixed_steps, seconds_left
+    from ..sweeps.campaign.cell import count_fixed_steps, seconds_left
 
     left, stepped = seconds_left(cells), count_fixed_steps(cells)
     if not left and not stepped:
@@ -155,7 +156,10 @@ def _state(cell: CampaignCell) -> str:
     if cell.work is not None and cell.state == "to run":
         return _action(cell.work, cell.seconds_left)
     word = "error" if cell.state == "failed" else cell.state
-    return f"{word}: {cell.reason}" if cell.reason else word
+    told = f"{word}: {cell.reason}" if cell.reason else word
+    if cell.work is not None and cell.to_run:
+        return f"{_action(cell.work, cell.seconds_left)}; {told}"
+    return told
 
 
 def _action(work: Work, seconds: float) -> str:

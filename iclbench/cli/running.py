@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..api.errors import PLUGIN_FAILURES, IclbenchError, Interrupted, UsageError, reason_of
+from ..api.errors import (
+    PLUGIN_FAILURES,
+    IclbenchError,
+    Interrupted,
+    UsageError,
+    is_no_room,
+    reason_of,
+)
 from ..console import report
 from ..files import removed_if_empty
 from .tuning import Preparation
@@ -16,13 +22,10 @@ if TYPE_CHECKING:
     from ..api.record import Record
     from ..runs.plan import Plan
 
-#: How a system says that a disk is full, a quota or a file's largest size is reached, or it fails.
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-
 
 def _why(error: BaseException) -> str:
     """Why a run failed, in a line."""
-    if isinstance(error, OSError) and error.errno in NO_ROOM:
+    if isinstance(error, OSError) and is_no_room(error):
         # What was trained is in the checkpoint, if that could be written.
         return f"{error.filename or 'a file'}: {error.strerror}; no record was written"
     known = isinstance(error, IclbenchError)

@@ -72,7 +72,7 @@ class Preparation:
         if not self._documents or plan.recipe is None:
             return plan
         from ..leaderboards.arguments import argument_pairs
-        from ..runs.tuned import choose_tuning, why_none_fits
+        from ..runs.tuned import choose_tuning, imposed_arguments, why_none_fits
         from ..runs.tuned import tuned as with_tuning
 
         document = choose_tuning(plan, self._documents)
@@ -82,7 +82,8 @@ class Preparation:
             return plan
         self._used.add(id(document))
         chosen = with_tuning(plan, document)
-        args = {**document.best.model_args, **document.best.recipe_args}
+        best = {**document.best.model_args, **document.best.recipe_args}
+        args = {**imposed_arguments(plan, document), **best}
         report(f"{name}: tuned: {argument_pairs(args)}")
         return chosen
 

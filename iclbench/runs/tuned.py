@@ -53,7 +53,9 @@ def read_tuning(path: Path) -> TuningDocument:
         document = parse_config(TuningDocument, content, str(path))
     except RecordError:
         raise
-    except (ValueError, UsageError) as error:
+    except UsageError as error:  # it names the path
+        raise RecordError(f"not a tuning: {error}") from None
+    except ValueError as error:
         raise RecordError(f"{path} is not a tuning: {error}") from None
     digest = digest_of(content)
     if path.stem != digest[:16]:
@@ -129,8 +131,18 @@ def agrees(plan: Plan, document: TuningDocument) -> bool:
     return _is_of_prompts(plan, document) and _contradiction(plan, document) is None
 
 
+def imposed_arguments(plan: Plan, document: TuningDocument) -> dict[str, Any]:
+    """The arguments that the tuning was given and the run is not; it gets them with the choice."""
+    imposed: dict[str, Any] = {}
+    for group in GROUPS:
+        base = document.base_model_args if group == "model_args" else document.base_recipe_args
+        given = given_arguments(plan, group)
+        imposed |= {name: value for name, value in base.items() if name not in given}
+    return imposed
+
+
 def choose_tuning(plan: Plan, documents: list[TuningDocument]) -> TuningDocument | None:
-    """The tuning for a plan: that of its budget first, then of most trials, then the newest.
+    """The tuning for a plan: of its arguments first, of its budget, of most trials, the newest.
 
     If none fits, it is one that differs only in its prompts or in an argument of the run; `tuned`
     then says which. None if there is none.
@@ -144,6 +156,7 @@ def choose_tuning(plan: Plan, documents: list[TuningDocument]) -> TuningDocument
         fitting,
         key=lambda document: (
             agrees(plan, document),
+            not imposed_arguments(plan, document),
             document.budget == plan.spec.budget,
             len(document.trials),
             document.created,

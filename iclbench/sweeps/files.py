@@ -32,6 +32,8 @@ _WHOLE = {name for name, option in spec_options().items() if option.is_list}
 
 
 def _visible_path(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a path is not empty")
     if not text.isprintable():
         raise ValueError("a path has visible characters only")
     return text

@@ -11,7 +11,14 @@ from typing import Any
 import torch
 
 from ..api.config import parse_config
-from ..api.errors import PLUGIN_FAILURES, CheckpointError, first_line, is_out_of_memory, reason_of
+from ..api.errors import (
+    PLUGIN_FAILURES,
+    CheckpointError,
+    first_line,
+    is_no_room,
+    is_out_of_memory,
+    reason_of,
+)
 from ..api.spec import RunSpec, canonical_json
 from ..console import report, show_traceback
 from ..devices import free_memory
@@ -63,7 +70,8 @@ def run_job(job: dict[str, Any]) -> list[str | None]:
     Reasons are text, which crosses processes. If the program fails, its cells are run one by one,
     so that a failure stays that of its cell. If memory is short, they are run in halves. Running a
     job again continues it: records and checkpoints are in its output folder. All its cells fail if
-    its checkpoint can't be continued. SIGTERM has it save a checkpoint and raise Interrupted.
+    its checkpoint can't be continued, or nothing can be written. SIGTERM has it save a checkpoint
+    and raise Interrupted.
     """
     # An executor may pass on a signal that the terminal has sent to the job as well.
     with interruptible(second=ignore):
@@ -74,7 +82,7 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
     parts = [requests[i : i + 1] for i in range(len(requests))]
     plans: list[Plan] = []
     begun: list[Plan] = []
-    refuses_checkpoint = False
+    stays = False
     forget_programs(settings)
     try:
         plans = [_plan(request) for request in requests]
@@ -88,11 +96,13 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
         else:
             show_traceback(error)
             reason = reason_of(error)
-            refuses_checkpoint = bool(begun) and isinstance(error, CheckpointError)
+            is_lost = isinstance(error, CheckpointError) or is_no_room(error)
+            stays = bool(begun) and is_lost
     if len(requests) == 1:
         return [reason]
-    if refuses_checkpoint:
-        # Each cell alone would be trained from its first step, at many times the cost.
+    if stays:
+        # Each cell alone would be trained from its first step, at many times the cost, and without
+        # room on the disk it would fail too.
         ids = {plan.spec.id for plan in begun}
         return [reason if plan.spec.id in ids else None for plan in plans]
     report(f"{len(requests)} runs as one program: {reason}; going on with {len(parts)} parts of it")

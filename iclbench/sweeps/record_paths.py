@@ -8,6 +8,9 @@ from pathlib import Path
 from ..api.errors import UsageError
 from ..files import STAGING
 
+#: The folders that a run or a search writes beside its records; one of them is there.
+WRITTEN = ("objects", "tunings", "checkpoints")
+
 
 def record_paths(given: Sequence[Path]) -> list[Path]:
     """The given records, and those in the given folders, each once.
@@ -28,14 +31,7 @@ def record_paths(given: Sequence[Path]) -> list[Path]:
         records = [path]
         if path.is_dir():
             below = [p for p in sorted(path.rglob("*.json")) if is_record(p)]
-            beside = beside_records()
-            folders = {p: p.relative_to(path).parts[:-1] for p in below}
-            records = [
-                p
-                for p in below
-                if beside.isdisjoint(folders[p])
-                and not any(name.startswith(STAGING) for name in folders[p])
-            ]
+            records = [p for p in below if not _is_beside(p.relative_to(path).parts[:-1], path)]
         if not records:
             raise UsageError(f"there are no records in {path}")
         for record in records:
@@ -43,10 +39,22 @@ def record_paths(given: Sequence[Path]) -> list[Path]:
     return list(paths.values())
 
 
+def _is_beside(names: Sequence[str], given: Path) -> bool:
+    """Whether folders below a given one lead to what is no record of its own.
+
+    A folder with such a name is a campaign's only beside what a campaign writes.
+    """
+    if any(name.startswith(STAGING) for name in names):
+        return True
+    beside = beside_records()
+    outs = [given.joinpath(*names[:i]) for i, name in enumerate(names) if name in beside]
+    return any((out / name).is_dir() for out in outs for name in WRITTEN)
+
+
 def beside_records() -> set[str]:
     """The folders of a campaign that lie beside its records and hold others."""
     from .campaign.apart import SEEDS
-    from .campaign.cells import SWEEPS
+    from .campaign.progress import SWEEPS
     from .tuning.planning import TRIALS_FOLDER
 
     return {TRIALS_FOLDER, SEEDS, SWEEPS}

@@ -115,7 +115,8 @@ class Slurm(QueueExecutor):
             after = batches[-lanes].array if len(batches) >= lanes else None
             name = f"{function.__module__}:{function.__qualname__}"
             try:
-                self._submit(batch, name, max(1, most // lanes), after)
+                share = most // lanes + (len(batches) % lanes < most % lanes)
+                self._submit(batch, name, share, after)
             except BaseException:
                 batch.cancelled = list(range(len(part)))
                 # Nobody follows the arrays before this one.
@@ -273,7 +274,7 @@ def _unreadable_files() -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise RunError(f"slurm: {type(error).__name__}: {error}") from error
 
 

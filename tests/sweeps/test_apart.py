@@ -20,8 +20,8 @@ from iclbench.sweeps.campaign.apart import (
     run_seed,
     seed_plan,
     seed_settings,
-    take_seeds,
 )
+from iclbench.sweeps.campaign.taken import take_seeds
 from iclbench.sweeps.record_paths import record_paths
 from iclbench.training.loop import Training
 from iclbench.training.platforms import MOVED
@@ -142,7 +142,17 @@ def test_trials_and_seeds_of_a_campaign_in_a_folder_below_are_no_rows(tmp_path):
     for folder in ("campaign", "campaign/seeds", "campaign/tuning", "campaign/sweeps/one"):
         (tmp_path / folder / "ridge").mkdir(parents=True)
         (tmp_path / folder / "ridge" / name).write_text("{}")
+    (tmp_path / "campaign" / "objects").mkdir()
     assert record_paths([tmp_path]) == [tmp_path / "campaign" / "ridge" / name]
+
+
+def test_folders_of_other_records_may_have_such_names(tmp_path):
+    name = "ridge/lsa-0123456789abcdef.json"
+    paths = [tmp_path / folder / name for folder in ("seeds", "tuning")]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        path.write_text("{}")
+    assert record_paths([tmp_path]) == paths
 
 
 def test_seeds_of_the_published_boards_are_not_trained_again(tmp_path):
@@ -160,6 +170,17 @@ def test_seeds_of_the_published_boards_are_not_trained_again(tmp_path):
     take_seeds(published, settings)
     with pytest.raises(RecordError, match=path.name):
         take_seeds(published, Settings(tmp_path / "other", device="cpu"))
+
+
+def test_the_first_seed_takes_the_steps_of_those_that_were_trained_elsewhere(tmp_path):
+    plan, settings, path, fixed = fixed_to_seven_steps(tmp_path)
+    path.write_text(fixed.model_dump_json())
+    run_seed(plan, 1, settings, patience=30)
+    path.unlink()
+    run_seed(plan, 0, settings)
+    records = map(read_record, RecordStore(seed_settings(settings).out).paths())
+    assert [record.training.steps for record in records] == [7, 7]
+    assert merge(plan, settings).budget.rate == fixed.rate
 
 
 def test_steps_that_vanish_as_the_first_seed_ends_are_read_from_its_record(tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ from iclbench import RecordStore, UsageError
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.verify import verify
-from iclbench.sweeps.campaign.cells import CampaignCell, cells_of, seconds_left
+from iclbench.sweeps.campaign.cell import CampaignCell, seconds_left
+from iclbench.sweeps.campaign.cells import cells_of
 from iclbench.sweeps.campaign.files import Campaign, read_campaign
 from iclbench.sweeps.campaign.run import NO_HOURS, run_campaign
 
@@ -83,7 +83,7 @@ def states(cells: list[CampaignCell]) -> list[tuple[str, str, bool]]:
 
 def test_of_several_models_the_first_runs_that_can_do_a_board(folder):
     models = [["lsa", "lsa-tokens"], "elsa"]
-    cells = cells_of(campaign(folder, first(models=models, boards=[])), Settings(folder / "out"))
+    cells = cells_of(campaign(folder, first(models=models, boards=None)), Settings(folder / "out"))
     assert [(cell.board, cell.model) for cell in cells] == [
         ("plain", "zero"), ("plain", "lsa"), ("plain", "elsa"),
         ("systems", "zero"), ("systems", "lsa-tokens"), ("systems", "elsa"),
@@ -119,36 +119,6 @@ def test_a_cell_is_tuned_and_run_once_and_is_done_then(folder):
     run_campaign(content, settings, report=lines.append)
     assert len(lines) == 2
     assert {path: path.stat().st_mtime_ns for path in store.paths()} == before
-
-
-def test_what_is_published_is_done(folder):
-    entry = {"file": str(folder / "sweep.toml"), "out": "study"}
-    stages = [first(), {"name": "s", "summary": "a sweep", "sweep": [entry]}]
-    content, settings = campaign(folder, *stages, trials=2), Settings(folder / "out")
-    assert run_campaign(content, settings) == []
-    boards = folder / "boards"
-    shutil.copytree(settings.out / "least-squares", boards / "records" / "least-squares")
-    shutil.copytree(settings.out / "tunings", boards / "tunings")
-    shutil.copytree(settings.out / "sweeps" / "study", boards / "studies" / "study")
-    elsewhere = Settings(folder / "elsewhere")
-    assert not any(cell.state == "done" for cell in cells_of(content, elsewhere))
-    published = content.model_copy(update={"published": boards})
-    cells = cells_of(published, elsewhere)
-    assert [cell.reason for cell in cells if cell.state != "done"] == []
-    assert all(cell.state == "done" for cell in cells)
-    (trained,) = (cell.plan for cell in cells if cell.plan and cell.plan.recipe)
-    RecordStore(boards / "records").path(trained.spec).unlink()
-    waiting = [cell for cell in cells_of(published, elsewhere) if cell.state != "done"]
-    # The tuning is still there, so only the training is left.
-    assert [(cell.model, cell.work.trials) for cell in waiting] == [("lsa", 0)]
-
-
-def test_hours_are_those_of_the_budgets_that_are_left(folder):
-    fields = {"budget": "10m", "seeds": 3}
-    content = campaign(folder, first(fields=fields), trials=2)
-    cells = cells_of(content, Settings(folder / "out"))
-    # Two trials of a tenth, and three seeds.
-    assert seconds_left(cells) == pytest.approx(60 * (2 * 1 + 3 * 10))
 
 
 def test_a_record_that_lacks_shifts_is_evaluated_and_not_trained(folder):

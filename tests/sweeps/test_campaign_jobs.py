@@ -49,3 +49,18 @@ def test_a_failure_of_a_cell_that_is_done_at_the_end_is_forgotten(folder, monkey
 
     monkeypatch.setattr("iclbench.sweeps.campaign.run.run_cell", fail_after)
     assert run_campaign(content, settings) == []
+
+
+def test_what_waits_has_its_turn_before_later_stages(folder):
+    stages = [
+        first(models=["lsa"]),
+        {"name": "b", "summary": "two", "winner_of": "a", "boards": ["plain"],
+         "fields": {"seeds": 3}},
+        first(name="c", models=["elsa"]),
+    ]  # fmt: skip
+    lines: list[str] = []
+    content = campaign(folder, *stages, trials=1)
+    assert run_campaign(content, Settings(folder / "out"), report=lines.append) == []
+    assert lines == [
+        "[1/4] a: zero on plain: done", "[2/4] a: lsa on plain: done",
+        "[3/4] b: lsa on plain: done", "[4/4] c: elsa on plain: done"]  # fmt: skip

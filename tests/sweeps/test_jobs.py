@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import signal
@@ -104,6 +105,25 @@ def test_a_checkpoint_of_other_code_fails_its_group_and_trains_no_cell_alone(
     assert not list(RecordStore(tmp_path).paths())
     assert checkpoint.exists()
     assert run_job(job) == [None, None]
+
+
+def test_on_a_full_disk_no_cell_is_trained_alone(tmp_path, monkeypatch):
+    defaults = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4},
+                "recipe": "smoke", "seeds": 1, "eval_prompts": 8}  # fmt: skip
+    grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3], "steps": 3}}
+    _, (group,) = plan_sweep({"defaults": defaults, "grid": [grid]}, out=tmp_path)
+    job = job_of([json.loads(cell.request) for cell in group], Settings(tmp_path))
+    started = []
+
+    def full(plans, settings):
+        started.append(len(plans))
+        raise OSError(errno.ENOSPC, "No space left on device", "file")
+
+    monkeypatch.setattr(jobs, "run_plans", full)
+    reasons = run_job(job)
+    assert started == [2]
+    assert len(reasons) == 2
+    assert all("No space left" in reason for reason in reasons)
 
 
 def take_two_signals(*_):

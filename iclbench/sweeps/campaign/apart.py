@@ -1,8 +1,7 @@
 """Seeds apart: each seed of a run in a process of its own, and one record of all of them.
 
 The first seed's process measures the rate that a budget's steps follow from; the others take its
-steps. The seeds' own records stay in a folder beside those of the campaign. Seeds that were trained
-elsewhere come from the same folder of the published boards.
+steps. The seeds' own records stay in a folder beside those of the campaign.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from ...api.costs import SCORES, BudgetReport, ValidationCurve
 from ...api.errors import CheckpointError, RecordError, RunError
 from ...api.record import Environment, Record, TrainingReport
 from ...devices import environment, find_device
-from ...files import write_atomically
 from ...precision import DTYPES, full_precision
 from ...runs.budget import FixedSteps, known_steps, steps_path
 from ...runs.exclusive import exclusive
@@ -28,7 +26,7 @@ from ...runs.ready_models import ReadyModels, with_move
 from ...runs.run import evaluate_and_record, run_plans
 from ...runs.settings import Settings
 from ...runs.shift_records import add_shifts
-from ...runs.store import RecordStore, read_record
+from ...runs.store import RecordStore
 from ...runs.training import checkpoint_path, training_code
 from ...training.checkpoints import load_state, load_weights
 from ...training.platforms import moved_names, with_moves
@@ -50,36 +48,36 @@ def seed_settings(settings: Settings) -> Settings:
     return replace(settings, out=settings.out / SEEDS)
 
 
-def take_seeds(published: Path, settings: Settings) -> None:
-    """Copy the seeds that another machine has trained to those of the output folder.
-
-    They lie in `published`/seeds. Raises RecordError for a damaged one.
-    """
-    theirs, ours = RecordStore(published / SEEDS), RecordStore(seed_settings(settings).out)
-    for path in theirs.paths():
-        target = ours.folder / path.relative_to(theirs.folder)
-        if target.exists():
-            continue
-        for reference in read_record(path).files():
-            write_atomically(ours.objects.path(reference), theirs.objects.read(reference))
-        write_atomically(target, path.read_bytes())
-
-
 def run_seed(plan: Plan, seed: int, settings: Settings, patience: float = PATIENCE) -> None:
-    """Run one seed of a plan.
+    """Run one seed of a plan, for the steps of those that have a record.
 
-    Raises RunError where the steps of the first one stay unknown for `patience` seconds.
+    Where none has, the first seed measures its rate and the others wait for its steps. Raises
+    RunError where they stay unknown for `patience` seconds.
     """
     settings, alone = seed_settings(settings), seed_plan(plan, seed)
-    if plan.spec.budget is None or seed == plan.spec.seeds[0]:
+    if plan.spec.budget is None:
         run_plans([alone], settings)
         return
-    first = _fixed_by(seed_plan(plan, plan.spec.seeds[0]), settings, patience)
-    (record,) = run_plans([replace(alone, steps=first.steps)], settings)
+    fixed = _steps_of_records(plan, RecordStore(settings.out))
+    if fixed is None:
+        if seed == plan.spec.seeds[0]:
+            run_plans([alone], settings)
+            return
+        fixed = _fixed_by(seed_plan(plan, plan.spec.seeds[0]), settings, patience)
+    (record,) = run_plans([replace(alone, steps=fixed.steps)], settings)
     if record.budget is not None and record.budget.rate is None:
-        # Its steps follow from the rate that the first seed measured.
-        budget = record.budget.model_copy(update={"rate": first.rate})
+        # Its steps follow from the rate that another seed measured.
+        budget = record.budget.model_copy(update={"rate": fixed.rate})
         RecordStore(settings.out).write(record.model_copy(update={"budget": budget}).sealed())
+
+
+def _steps_of_records(plan: Plan, store: RecordStore) -> FixedSteps | None:
+    """The steps of the first seed that has a record; None where none has."""
+    for seed in plan.spec.seeds:
+        record = store.find(seed_plan(plan, seed).spec)
+        if record is not None and record.budget is not None:
+            return FixedSteps(steps=record.budget.steps, rate=record.budget.rate)
+    return None
 
 
 def _fixed_by(first: Plan, settings: Settings, patience: float) -> FixedSteps:

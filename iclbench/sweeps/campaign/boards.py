@@ -26,11 +26,13 @@ def suite_cells(stage: Stage) -> Iterator[SuiteCell]:
             yield from (able or candidates)[:1]
 
 
-def restricted(suite: Suite, boards: tuple[str, ...]) -> Suite:
+def restricted(suite: Suite, boards: tuple[str, ...] | None) -> Suite:
     """The suite with these boards alone, once each; raises UsageError for an unknown one."""
+    if boards is None:
+        return suite
     boards = tuple(dict.fromkeys(boards))
     contents = dict(zip([board.name for board in suite.boards], suite.board, strict=True))
     for name in boards:
         if name not in contents:
             raise unknown(f"board of the suite {suite.name}", name, contents)
-    return suite.model_copy(update={"board": tuple(contents[name] for name in boards or contents)})
+    return suite.model_copy(update={"board": tuple(contents[name] for name in boards)})

@@ -51,7 +51,9 @@ class Stage(Config):
     name: str
     summary: str = Field(description="one line")
     suite: str | None = Field(None, description="name, or a TOML file, relative to the campaign's")
-    boards: Names = Field((), description="boards of the suite, in this order; default: all")
+    boards: Names | None = Field(
+        None, description="boards of the suite, in this order; default: all"
+    )
     models: Models = Field(
         (), description="from a nested list, the first model that supports the board"
     )
@@ -80,6 +82,10 @@ class Stage(Config):
             raise ValueError(f"stage {self.name}: a suite needs either models or winner_of")
         if any(not group for group in self.models):
             raise ValueError(f"stage {self.name}: an empty list of models")
+        if self.boards == ():
+            raise ValueError(f"stage {self.name}: an empty list of boards")
+        if "model" in self.fields:
+            raise ValueError(f"stage {self.name}: give models, not fields.model")
         if "model_args" in self.fields:
             raise ValueError(f"stage {self.name}: give model_args.NAME, not fields")
         if self.apart and self.winner_of is None:

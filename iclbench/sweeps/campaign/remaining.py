@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...api.budget import Budget
+from ...api.errors import CheckpointError
+from ...runs.budget import known_steps, steps_path
 from ...runs.plan import Plan
 from ...runs.reuse import Standing, standing
+from ...runs.settings import Settings
 from ...runs.shifts import asked_shifts
 from ...runs.store import RecordStore
+from ...runs.training import checkpoint_path
+from ...training.checkpoints import Checkpoint
 from ..cells import Cells, by_reason, runs_of
 from ..files import SweepFile, stages_of
 
@@ -19,9 +24,15 @@ def trained_by_steps(plans: Sequence[Plan]) -> int:
 
 
 def standing_in(plan: Plan, stores: Sequence[RecordStore]) -> Standing:
-    """How the plan's record stands: whole if it is in one store, else as in that of its runs."""
+    """How the plan's record stands: whole if it is in one store, else as in that of its runs.
+
+    Where that has none, one in another store may lack shifts only.
+    """
     standings = [standing(store, plan.spec, asked_shifts(plan)) for store in stores]
-    return next((stands for stands in standings if stands.is_whole), standings[0])
+    kept = [stands for stands in standings if stands.is_whole]
+    if standings[0].is_missing:
+        kept += [stands for stands in standings if stands.state == "incomplete"]
+    return kept[0] if kept else standings[0]
 
 
 def is_whole(file: SweepFile, store: RecordStore) -> bool:
@@ -37,6 +48,21 @@ def plans_of(file: SweepFile, store: RecordStore) -> tuple[list[Plan], int, list
         cells.resolve(grids)
     plans = [cells.plan(cell) for cell in cells.in_order()]
     return plans, runs_of(cells.waiting), by_reason(cells.failures)
+
+
+def share_left(plan: Plan, settings: Settings) -> float:
+    """The part of a training's steps that its checkpoint lacks; 1 without one that can be read."""
+    path = checkpoint_path([plan], settings.out)
+    if plan.recipe is None or not settings.resume or not path.exists():
+        return 1.0
+    try:
+        values = Checkpoint.load_values(path)
+        is_fixed = plan.spec.budget is not None and plan.steps is None
+        steps = known_steps(steps_path(path)).steps if is_fixed else plan.steps or plan.recipe.steps
+    except CheckpointError:
+        return 1.0
+    # Trained models that are still to be evaluated have no step.
+    return 0.0 if "kept" in values else max(1.0 - int(values.get("step", 0)) / steps, 0.0)
 
 
 def seconds_of(plan: Plan) -> float:

@@ -7,7 +7,7 @@ are used.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -21,7 +21,7 @@ from ...api.tuning import TuningDocument
 from ...console import Reporter, counted
 from ...console import report as report_now
 from ...devices import require_devices
-from ...files import require_writable
+from ...files import RECORDS, require_writable
 from ...runs.plan import Plan, resolve
 from ...runs.run import run_plans
 from ...runs.settings import Settings
@@ -32,9 +32,11 @@ from ..programs import make_executor
 from ..sweep import sweep
 from ..tuning.search import tune_and_write
 from ..tuning.settings import SearchSettings
-from .apart import PATIENCE, merge, run_seed, take_seeds
-from .cells import CampaignCell, cells_of, count_fixed_steps
+from .apart import PATIENCE, merge, run_seed
+from .cell import CampaignCell, count_fixed_steps
+from .cells import cells_of
 from .files import Campaign
+from .taken import take_record, take_seeds
 from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed, Work
 
 #: Why a cell was not started.
@@ -78,8 +80,8 @@ def run_campaign(
     with a queue, no worker, or a device that can't be used, and Interrupted after a signal; trials,
     checkpoints and records are kept.
     """
-    if hours is not None and hours < 0:
-        raise UsageError(f"hours={hours}: there can't be fewer than 0")
+    if hours is not None and not hours >= 0:
+        raise UsageError(f"hours={hours}: a number of at least 0 is needed")
     program = executor_of(settings, executor, executor_args or {}, workers)
     program.listener = listener
     require_writable(settings.out)
@@ -89,7 +91,7 @@ def run_campaign(
     failures: dict[str, str] = {}
     tried: set[str] = set()
     with interruptible():
-        # A second round runs the cells that waited for the first.
+        # Each further round runs the cells that waited for those of an earlier one.
         while True:
             cells = cells_of(campaign, settings)
             failures |= {c.name: f"{c.name}: {c.reason}" for c in cells if c.state == "failed"}
@@ -101,20 +103,35 @@ def run_campaign(
                 # Without a limit of hours, what still waits never gets what it waits for.
                 waiting = [cell for cell in cells if cell.state == "waiting" and until is None]
                 return list(failures.values()) or [f"{c.name}: {c.reason}" for c in waiting]
+            total = len(tried) + len(missing) + sum(cell.state == "waiting" for cell in cells)
+            missing = before_waiting(cells, missing)
             missing = missing if workers == 1 else one_per_search(missing)
             stepped = count_fixed_steps(missing)
             if until is not None and stepped:
                 what = counted(stepped, "training")
                 report(f"{what} with fixed steps: their hours are unknown and not limited")
+            before = len(tried)
             tried |= {cell.name for cell in missing}
-            jobs = [_job(cell, settings, until, workers) for cell in missing]
+            jobs = [_job(cell, settings, campaign.published, until, workers) for cell in missing]
             with closing(program.map(run_cell, jobs, workers)) as outcomes:
-                for finished, (index, outcome) in enumerate(outcomes, start=1):
+                for finished, (index, outcome) in enumerate(outcomes, start=before + 1):
                     name, is_error = missing[index].name, isinstance(outcome, BaseException)
                     reason = reason_of(outcome) if is_error else outcome
-                    report(f"[{finished}/{len(jobs)}] {name}: {reason or 'done'}")
+                    report(f"[{finished}/{total}] {name}: {reason or 'done'}")
                     if reason not in {None, NO_HOURS}:
                         failures[name] = f"{name}: {reason}"
+
+
+def before_waiting(
+    cells: Sequence[CampaignCell], missing: list[CampaignCell]
+) -> list[CampaignCell]:
+    """Those of the `missing` cells that come before all that wait, whose turn is next.
+
+    All of them if there are none: then what waits can't get what it waits for in this round.
+    """
+    waits = [i for i, cell in enumerate(cells) if cell.state == "waiting"]
+    names = {cell.name for cell in cells[: waits[0]]} if waits else set()
+    return [cell for cell in missing if cell.name in names] or missing
 
 
 def one_per_search(cells: list[CampaignCell]) -> list[CampaignCell]:
@@ -127,13 +144,18 @@ def one_per_search(cells: list[CampaignCell]) -> list[CampaignCell]:
 
 
 def _job(
-    cell: CampaignCell, settings: Settings, until: float | None, workers: int
+    cell: CampaignCell,
+    settings: Settings,
+    published: Path | None,
+    until: float | None,
+    workers: int,
 ) -> dict[str, Any]:
     assert cell.work is not None
     return {
         **settings_json(settings),
         "until": until,
         "seconds": cell.seconds_left,
+        "published": None if published is None else str((published / RECORDS).absolute()),
         # Seeds one after another have nothing to wait for.
         "patience": PATIENCE if workers > 1 else 0.0,
         **_work_json(cell.work),
@@ -173,7 +195,10 @@ def run_cell(job: dict[str, Any]) -> str | None:
                 case "seed":
                     run_seed(_plan(job), job["seed"], settings, job["patience"])
                 case "run":
-                    run_plans([_tuned(_plan(job), job["search"], settings)], settings)
+                    plan = _tuned(_plan(job), job["search"], settings)
+                    if job["published"] is not None:
+                        take_record(Path(job["published"]), plan.spec, settings.out)
+                    run_plans([plan], settings)
     except IclbenchError as error:
         return str(error)
     return None

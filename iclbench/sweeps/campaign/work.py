@@ -43,11 +43,15 @@ class MergeSeeds:
 
 @dataclass(frozen=True)
 class RunSweep:
-    """A sweep into `folder`, of which so many `runs` have no record yet."""
+    """A sweep into `folder`, of which so many `runs` have no record yet.
+
+    Some of them train for given steps if it `has_steps`.
+    """
 
     entry: SweepEntry
     folder: Path
     runs: int
+    has_steps: bool = False
 
 
 Work = TrainRun | TrainSeed | MergeSeeds | RunSweep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...api.errors import RecordError, RunError
+from ...api.errors import RunError
 from ...api.record import Record
 from ...api.tuning import (
     Trial,
@@ -32,15 +32,12 @@ def document_of(
 ) -> TuningDocument:
     """The document of a search whose trials have records in the store, or failed, by index.
 
-    Raises RunError if no trial gives a score.
+    Raises RunError if no trial gives a score, and RecordError for a damaged record.
     """
     trials, records = [], []
     for index, trial in enumerate(planned.trials):
-        record, failure = None, failures.get(index, trial.failure)
-        try:
-            record = store.find(trial.plan.spec) if trial.plan else None
-        except RecordError as error:  # a damaged one
-            failure = str(error)
+        record = store.find(trial.plan.spec) if trial.plan else None
+        failure = failures.get(index, trial.failure)
         records += [record] if record else []
         trials.append(_trial(trial.point, record, failure))
     return _document(planned, trials, records, search)

@@ -55,6 +55,13 @@ class PlannedSearch(NamedTuple):
         return sum(trial.is_missing for trial in self.trials)
 
     @property
+    def why_none_runs(self) -> str:
+        """The first trial's failure where no trial can be planned; else empty."""
+        if any(trial.plan is not None for trial in self.trials):
+            return ""
+        return next((trial.failure for trial in self.trials if trial.failure), "")
+
+    @property
     def key(self) -> str:
         """The same for searches that share trials, such as those for other seeds of one run.
 

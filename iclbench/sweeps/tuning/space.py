@@ -112,6 +112,9 @@ def _with_tables(changes: Mapping[str, Any]) -> dict[str, Any]:
     names = changes.get("optimizers")
     if not isinstance(names, list):
         return dict(changes)
+    for name in names:
+        if not isinstance(name, str | Mapping):
+            raise UsageError(f"space: optimizers: a name or a table is needed (got {name!r})")
     tables = [{"name": name} if isinstance(name, str) else name for name in names]
     return {**changes, "optimizers": tables}
 
