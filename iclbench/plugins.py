@@ -109,15 +109,15 @@ class PluginHost:
         abstract = sorted(getattr(target, "__abstractmethods__", ()))
         if abstract:
             raise PluginError(f"{label} does not define {', '.join(abstract)}")
+        if isinstance(target, type):
+            _name_after_entry(target, name)
         unset = [
             name for name in getattr(base, "required", ()) if getattr(target, name, None) is None
         ]
         if unset:
             raise PluginError(f"{label} does not set {', '.join(unset)}")
-        if isinstance(target, type):
-            if hasattr(base, "Config"):
-                _require_config(target, label)
-            _name_after_entry(target, name)
+        if isinstance(target, type) and hasattr(base, "Config"):
+            _require_config(target, label)
         if getattr(target, "name", name) != name:
             raise PluginError(f"{label} calls itself {target.name!r}")
         return target

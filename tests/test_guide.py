@@ -23,7 +23,7 @@ GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 PLUGINS = [
     pytest.param(page, marks=[pytest.mark.slow] * (page not in {"grader", "observer", "command"}))
     for page in ("mixer", "architecture", "construction", "solver", "asked", "task", "shift",
-                 "metric", "grader", "observer", "executor", "command")
+                 "metric", "grader", "observer", "executor", "recipe", "command")
 ]  # fmt: skip
 
 

@@ -39,5 +39,7 @@ class Entry:
         if not isinstance(self.summary, str) or self.summary.splitlines() != [self.summary]:
             return f"{self.name}: the summary must be one line"
         if isinstance(self.target, str) and not _TARGET.fullmatch(self.target):
-            return f"{self.name}: target {self.target!r} is not of the form 'module:Name'"
+            is_file = self.target.endswith(".toml")
+            hint = f"; of a file, give Path(__file__).parent / {self.target!r}" if is_file else ""
+            return f"{self.name}: target {self.target!r} is not of the form 'module:Name'{hint}"
         return None

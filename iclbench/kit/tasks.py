@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_args
 
 import torch
+from torch import Tensor
 
 from ..api.evaluation import EvaluationContext
-from ..api.prompts import Batch
+from ..api.prompts import Batch, Target, map_tensors
 from ..api.random import torch_generator
 from ..api.scoring import POWERS
 from ..api.task import Task, training_batch
@@ -32,6 +34,8 @@ def check_task(task: Task[Any], n: int = 8) -> None:
     described = task.floor_kind == "none" or bool(task.floor_summary)
     expect(described, "floor_summary must say what the floor is")
     signature = task.signature
+    known = get_args(Target)
+    expect(signature.target in known, f"target is {signature.target!r}, not in {', '.join(known)}")
     inside = all(0 <= position < signature.length for position in signature.readout)
     expect(inside, "a read-out position is outside the sequence")
     if signature.causal:
@@ -58,7 +62,7 @@ def _check_training(task: Task[Any], n: int, dtype: torch.dtype) -> None:
     expect(tuple(batch.target.shape) == expected, f"targets are not {expected}")
     pairs = zip((*batch.prompt, batch.target), (*same.prompt, same.target), strict=True)
     again = all(torch.equal(one.nan_to_num(), other.nan_to_num()) for one, other in pairs)
-    expect(again, "training prompts depend on more than the generator")
+    expect(again, "training prompts depend on more than the generator: draw by `random` alone")
     dtypes = {t.dtype for t in (*batch.prompt, batch.target) if t.is_floating_point()}
     expect(dtypes <= {dtype}, f"training prompts are {dtypes}, not {dtype}")
     for name, stated_shape in signature.shapes.items():
@@ -94,7 +98,11 @@ def _check_replicas(task: Task[Any], size: int, dtype: torch.dtype) -> None:
             same = same and torch.allclose(
                 one[0].double(), several[r].double(), rtol=1e-3, atol=1e-4, equal_nan=True
             )
-            expect(same, "a replica's training prompts depend on the replicas beside it")
+            expect(
+                same,
+                "a replica's training prompts depend on the replicas beside it: draw by `random` "
+                "alone, and let arrange() compute each row from its own row of the draws",
+            )
 
 
 def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
@@ -113,6 +121,7 @@ def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
         chance = all(bool(values.isfinite().all()) for values in task.chance(batch).values())
         expect(chance, "chance() must give finite values")
         metrics = task.metrics(torch.zeros(expected_shape(task, batch), dtype=torch.float64), batch)
+        _check_rows(task, batch, metrics)
         parts.append({**metrics, **task.floor(batch, context)})
     scores = task.combine(parts)
     expect(task.primary.metric in scores, f"metrics() lacks {task.primary.metric}")
@@ -121,6 +130,20 @@ def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
         count = n if name == task.primary.metric else min(n, len(values))
         shape = (count, *([len(task.axes[name].values)] if name in task.axes else []))
         expect(tuple(values.shape) == shape, f"metric {name} is not {shape}")
+
+
+def _check_rows(task: Task[Any], batch: Batch, metrics: Mapping[str, Tensor]) -> None:
+    """The metrics of a prompt do not depend on the other prompts."""
+    count = len(batch.target) // 2
+    truth = {name: values[:count] for name, values in batch.truth.items()}
+    prompt = map_tensors(lambda t: t[:count], batch.prompt)
+    half = Batch(prompt, batch.target[:count], truth)
+    shape = (count, *expected_shape(task, batch)[1:])
+    alone = task.metrics(torch.zeros(shape, dtype=torch.float64), half)
+    for name, values in metrics.items():
+        same = name in alone and len(alone[name]) == min(count, len(values))
+        same = same and torch.allclose(alone[name], values[:count], rtol=1e-6, equal_nan=True)
+        expect(same, f"metrics() mixes prompts: {name} of a prompt changes with the others")
 
 
 def _check_exact(task: Task[Any], batch: Batch, dtype: torch.dtype) -> None:

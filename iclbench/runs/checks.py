@@ -31,6 +31,7 @@ from ..training.gradients.binding import NoFormError
 from ..training.gradients.equivalence import Reference
 from ..training.gradients.leading import Leading
 from ..training.replicas import Replicas
+from .caches import differing_cache
 from .causality import reads_ahead
 from .honesty import find_lower_precision
 from .inspection import find_problem, predict_otherwise
@@ -44,9 +45,9 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     """Check a module that the architecture builds for the task.
 
     It must follow from torch's seed, have the signature's shapes and dtype, treat each prompt
-    independently, be causal where the signature or the configuration says so, and use all its
-    parameters. A language model is not asked: its questions must be one per prompt and its own, and
-    an answer read as numbers.
+    independently, be causal where the signature or the configuration says so, continue from a cache
+    as it reads a whole sequence, and use all its parameters. A language model is not asked: its
+    questions must be one per prompt and its own, and an answer read as numbers.
     """
     reason = architecture.supports(task.signature, config)
     expect(reason is None, f"supports() refuses: {reason}")
@@ -62,6 +63,7 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
             _unseeded(architecture, task, config)
             or find_problem(module, task)
             or _outside_state(architecture, task, config)
+            or differing_cache(architecture, task, config)
         )
         after = torch.get_default_dtype()
     finally:
@@ -70,7 +72,8 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     expect(problem is None, str(problem))
     if architecture.float64:
         with default_dtype(torch.float64):
-            problem = find_lower_precision(architecture.build(signature, config), task)
+            module64 = architecture.build(signature, config)
+            problem = _lower_state(module64) or find_lower_precision(module64, task)
         expect(problem is None, f"not fit for float64: {problem}")
     claims_causal = isinstance(module, BackboneModel)
     claims_causal |= isinstance(module, SequenceModel) and getattr(config, "causal", False)
@@ -87,6 +90,14 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
         grads = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
         unused = [name for name, grad in zip(named, grads, strict=True) if grad is None]
         expect(not unused, f"parameters without a gradient: {', '.join(unused)}")
+
+
+def _lower_state(module: torch.nn.Module) -> str | None:
+    """Which parameter or buffer of a module that was built in float64 has fewer digits, or None."""
+    for name, tensor in tensors_of(module).items():
+        if tensor.is_floating_point() and tensor.dtype != torch.float64:
+            return f"its {name} is {str(tensor.dtype).removeprefix('torch.')}"
+    return None
 
 
 def _unseeded(architecture: Architecture, task: Task[Any], config: Config) -> str | None:
