@@ -153,6 +153,14 @@ def is_free(folder: Path) -> bool:
     return folder.is_dir() and all(path.name.startswith(STAGING) for path in folder.iterdir())
 
 
+def path_of(text: str | Path) -> Path:
+    """A path as a user writes it, with ~; raises UsageError for a user who is unknown."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise UsageError(f"{text}: there is no such user") from None
+
+
 def nearest_existing(path: Path) -> Path:
     """The path itself, or the nearest of its parents that exists."""
     return next(p for p in (path, *path.absolute().parents) if p.exists())

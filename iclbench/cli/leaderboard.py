@@ -75,7 +75,8 @@ def show(
     In a terminal, tables show the columns that fit. CSV and JSON are one table of all rows, with
     full precision.
     """
-    from ..display.boards import overview_table, print_boards
+    from ..display.boards import print_boards
+    from ..display.overview import overview_table
     from ..leaderboards.board import comparable
     from ..leaderboards.held_out import without_failing
     from ..leaderboards.reading import Together, boards_of, require_task, sound_records_of

@@ -60,6 +60,7 @@ def push(
     sound_host(strict)
     from ..exchange.hub import Hub, repository
     from ..exchange.packing import pack
+    from ..files import path_of
 
     on_hub = repository(to)
     if on_hub is None and private:
@@ -72,7 +73,7 @@ def push(
             report(f"error: {problem}")
         raise error from None
     if on_hub is None:
-        _copy(package, what, Path(to).expanduser(), every)
+        _copy(package, what, path_of(to), every)
     else:
         kind, name = on_hub
         if kind is not None and kind != package.kind:
@@ -95,7 +96,9 @@ def _copy(package: Package, source: Path, folder: Path, every: bool) -> None:
             (new / path).parent.mkdir(parents=True, exist_ok=True)
             with (new / path).open("wb") as file:
                 file.writelines(package.chunks(path))
-    typer.echo(f"written to {folder}; iclbench pull {shlex.quote(str(folder))} --out NEW reads it")
+    # Without ./ it might be a repository's name, or an option.
+    name = str(folder) if folder.is_absolute() else f"./{folder}"
+    typer.echo(f"written to {folder}; iclbench pull {shlex.quote(name)} --out NEW reads it")
 
 
 def _upload(
@@ -133,7 +136,7 @@ def _outdated(package: Package, state: State | None) -> list[str]:
     from ..exchange.listing import written_by_iclbench
 
     before = [entry.path for entry in state.files] if state else []
-    return sorted(p for p in before if p not in package.files and written_by_iclbench(p))
+    return sorted(p for p in written_by_iclbench(before) if p not in package.files)
 
 
 def _show(package: Package, deleted: list[str], every: bool) -> None:

@@ -38,7 +38,7 @@ def show(
     from ..display.table import joined
     from ..leaderboards.reading import sound_records
 
-    if plot and style in {"csv", "json"}:
+    if plot and style != "table":
         raise UsageError(f"--plot draws nothing beside --format {style}")
     output = Output(style, columns, sort)
     problems: list[str] = []
@@ -48,7 +48,7 @@ def show(
         if tables:
             show_table(joined(tables), output)
     else:
-        drawn = is_terminal(sys.stdout) if plot is None else plot
+        drawn = (is_terminal(sys.stdout) if plot is None else plot) and style == "table"
         for number, record in enumerate(sound):
             if number:
                 typer.echo()

@@ -28,7 +28,8 @@ _SYMBOLS = {
     "½": r"$\frac{1}{2}$", "′": "$'$", "ᵀ": r"$^{\top}$", "⊤": r"$\top$", "⁻": "$^-$",
     "ᵢ": "$_i$", "ⱼ": "$_j$", "ₖ": "$_k$", "ₙ": "$_n$", "⋯": r"$\cdots$", "ℓ": r"$\ell$",
     "↦": r"$\mapsto$", "∂": r"$\partial$", "∏": r"$\prod$", "∗": "$*$", "∘": r"$\circ$",
-    "∫": r"$\int$", "⊙": r"$\odot$", "€": "EUR", "\u00a0": "~", "\u202f": r"\,",
+    "∫": r"$\int$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
+    "⊙": r"$\odot$", "€": "EUR", "\u00a0": "~", "\u202f": r"\,",
     "\u2009": r"\,",
 }  # fmt: skip
 #: Greek letters; capitals that are like Latin ones have no word.
@@ -39,6 +40,8 @@ _GREEK = {
     "ψ": "psi", "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda",
     "Ξ": "Xi", "Π": "Pi", "Σ": "Sigma", "Φ": "Phi", "Ψ": "Psi", "Ω": "Omega",
 }  # fmt: skip
+_MINUS = re.compile(r"(?<![\w.)\]-])-(?=\d)|(?<=\de)-(?=\d)")
+_BETWEEN_HYPHENS = re.compile(r"(?<=-)(?=-)")
 _LETTER = re.compile("LATIN (SMALL|CAPITAL) ")
 #: What stands above or below the line, by its plain character.
 _LEVELS = {"<sub>": "_", "<super>": "^"}
@@ -49,7 +52,10 @@ def latex(text: str) -> str:
 
     An accented letter stays, as UTF-8. A character that LaTeX knows no word for is its number.
     """
-    return "".join(map(_character, unicodedata.normalize("NFC", text)))
+    # A hyphen before a number is a minus; two hyphens side by side would become a dash.
+    text = _MINUS.sub("−", unicodedata.normalize("NFC", text))
+    parts = ("".join(map(_character, part)) for part in _BETWEEN_HYPHENS.split(text))
+    return "{}".join(parts)
 
 
 def _character(character: str) -> str:

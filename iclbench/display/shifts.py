@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..leaderboards.board import Board
-from ..leaderboards.shift_table import Line, shift_lines, shifted_rows
+from ..leaderboards.shift_table import LOST_LEGEND, Line, shift_lines, shifted_rows
 from .table import Cell, Column, Table
 
 
@@ -27,13 +27,16 @@ def shift_matrix(board: Board) -> Table | None:
     rows, reasons = [], []
     for line in lines:
         cells = {"shift": line.shift, "score": line.score, "floor": _floor(line)}
-        for row, cell in zip(members, line.cells, strict=True):
-            cells[row.record.id] = _cell(cell)
+        for row, cell, is_lost in zip(members, line.cells, line.lost, strict=True):
+            cells[row.record.id] = _cell(cell, line.bound if is_lost else "")
             if isinstance(cell, str):
                 reasons.append(f"{row.label} under {line.shift}: n/a, {cell}")
         rows.append(cells)
+    notes = [*legend, *dict.fromkeys(reasons)]
+    if any(any(line.lost) for line in lines):
+        notes.append(LOST_LEGEND)
     title = f"{board.title} v{board.task_version} · {board.dtype} · under shift"
-    return Table(columns, rows, title=title, notes=(*legend, *dict.fromkeys(reasons)))
+    return Table(columns, rows, title=title, notes=tuple(notes))
 
 
 def _floor(line: Line) -> Cell:
@@ -42,7 +45,7 @@ def _floor(line: Line) -> Cell:
     return cell._replace(text=f"{cell.text} (target)") if is_target else cell
 
 
-def _cell(value: float | str | None) -> Cell:
+def _cell(value: float | str | None, bound: str = "") -> Cell:
     if isinstance(value, str):
         return Cell("n/a", None, "dim")
-    return Cell("" if value is None else f"{value:.4g}", value)
+    return Cell("" if value is None else f"{bound} {value:.4g}".strip(), value)

@@ -45,9 +45,7 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
 
     `reasons` says why a model has no row on a board, by board and model.
     """
-    parts: list[str | Table] = [f"suite {table.suite.name} v{table.suite.version}"]
-    parts += _tracks(table)
-    parts.append(overall_table(table))
+    parts: list[str | Table] = [overall_table(table), *_tracks(table)]
     without = []
     for board in table.suite.boards:
         known = any(name == board.name for name, _ in reasons or {})
@@ -117,7 +115,8 @@ def overall_table(table: SuiteTable) -> Table:
         for entry in table.entries
     ]
     of_boards = (Column(_column(b.name), right=True, extra=True) for b in table.suite.boards)
-    return Table((*_OVERALL, *of_boards), rows, notes=_notes(table))
+    title = f"suite {table.suite.name} v{table.suite.version}"
+    return Table((*_OVERALL, *of_boards), rows, title=title, notes=_notes(table))
 
 
 def _notes(table: SuiteTable) -> list[str]:

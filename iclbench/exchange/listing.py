@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,13 +59,24 @@ def _is_record(path: str) -> bool:
     return len(parts) == 2 and is_plain_name(parts[0]) and is_record_name(Path(parts[1]))
 
 
-def written_by_iclbench(path: str) -> bool:
-    """Whether a push writes files of this path."""
-    known = {DOCUMENT, "README.md", "croissant.json", "spec.json", "model.safetensors"}
-    known |= {"rows.parquet", "curves.parquet"}
-    data = re.fullmatch(r"data/[a-z0-9-]+\.parquet", path) is not None
-    of_record = _is_record(path.replace(SUFFIX, ".json")) or _OBJECT.fullmatch(path) is not None
-    return path in known or data or of_record
+def written_by_iclbench(paths: Iterable[str]) -> list[str]:
+    """The files of a repository that an earlier push wrote.
+
+    Names that any repository may have are those of a push only beside its records or its document.
+    """
+    paths = list(paths)
+    of_records = [
+        path
+        for path in paths
+        if _is_record(path.replace(SUFFIX, ".json")) or _OBJECT.fullmatch(path)
+    ]
+    known: set[str] = set()
+    if any(map(_is_record, paths)):
+        known |= {"README.md", "spec.json", "model.safetensors", "rows.parquet", "curves.parquet"}
+    if DOCUMENT in paths:
+        known |= {DOCUMENT, "README.md", "croissant.json"}
+        known |= {p for p in paths if re.fullmatch(r"data/[a-z0-9-]+\.parquet", p)}
+    return [*of_records, *(path for path in paths if path in known)]
 
 
 def left_out(listed: Listing) -> list[str]:

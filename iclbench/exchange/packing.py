@@ -11,7 +11,7 @@ from typing import Literal
 from ..api.errors import RecordError, UsageError
 from ..api.record import Record
 from ..console import Reporter, counted
-from ..files import RECORDS, read_regular_file, regular_file, regular_file_digest
+from ..files import read_regular_file, regular_file, regular_file_digest
 from ..leaderboards.board import Boards
 from ..leaderboards.curves import curves_table
 from ..leaderboards.export import as_parquet
@@ -19,9 +19,10 @@ from ..leaderboards.reading import require_task, sound_boards
 from ..runs.heldout import MOST_BYTES as MOST_HELD_OUT_BYTES
 from ..runs.heldout import held_out_path, read_held_out
 from ..runs.objects import Objects
-from ..runs.store import MOST_RECORD_BYTES, RecordStore, read_record
-from .cards import model_card, results_card, task_card
+from ..runs.store import MOST_RECORD_BYTES, RecordStore, folder_of_records, read_record
+from .cards import model_card, results_card
 from .document import DOCUMENT, read_export
+from .task_data import texts_of
 
 Kind = Literal["model", "dataset"]
 Content = bytes | Path
@@ -68,8 +69,7 @@ def pack(path: Path, refused: Reporter, task: str | None = None) -> Package:
     if is_export:
         return _pack_export(path)
     if path.is_dir():
-        records = path / RECORDS
-        return _pack_results(records if records.is_dir() else path, refused, task)
+        return _pack_results(folder_of_records(path), refused, task)
     return _pack_record(path)
 
 
@@ -120,9 +120,9 @@ def _pack_export(folder: Path) -> Package:
         path = folder / file.path
         _require_digest(path, file.sha256)
         files[file.path] = path
-    for name in (DOCUMENT, "croissant.json"):
-        files[name] = read_regular_file(folder / name, 2**24)
-    files["README.md"] = task_card(export).encode()
+    files[DOCUMENT] = read_regular_file(folder / DOCUMENT, 2**24)
+    # Written again: an edited one may name other digests.
+    files |= texts_of(export)
     return Package("dataset", f"{counted(export.prompts, 'prompt')} of {export.task}", files)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from ..files import path_of
 from .document import Export
 from .hub import Hub, repository
 from .listing import left_out, listing
@@ -61,5 +62,5 @@ def _source(source: str | Path) -> Source:
     # A Path loses its leading `./`, by which a text says that USER/NAME is a folder.
     on_hub = None if isinstance(source, Path) else repository(source)
     if on_hub is None:
-        return FolderSource(Path(source).expanduser())
+        return FolderSource(path_of(source))
     return HubSource(Hub(), on_hub[0] or "model", on_hub[1])

@@ -23,6 +23,7 @@ from ..files import (
     remove_stale,
     removed_if_empty,
     require_writable,
+    write_atomically,
 )
 from ..runs.heldout import MOST_BYTES, held_out_path, read_held_out
 from ..runs.objects import MOST_OBJECT_BYTES, Objects, most_bytes
@@ -35,6 +36,7 @@ from .document import DOCUMENT, MOST_DOCUMENT_BYTES, Export, read_export
 from .hub import Entry
 from .listing import Listing, left_out
 from .sources import Source
+from .task_data import texts_of
 
 #: Files that are read at the same time.
 WORKERS = 8
@@ -92,7 +94,9 @@ def _sound_record(staging: Path, path: str, measure: bool) -> Record:
         record = read_record(staging / path)
         require_place(staging / path, record)
     except RecordError as error:
-        raise _unstaged(str(error), staging) from None
+        # Whoever pulls can't mend the source by running it again.
+        reason = str(error).partition("; `run --force`")[0]
+        raise _unstaged(reason, staging) from None
     if record.proof is not None and (is_retrained(record) or not measure):
         # Nobody has trained it again here, or even evaluated it.
         record = without_proof(record)
@@ -184,8 +188,6 @@ def pull_export(
             if entry is None:
                 raise RecordError(f"{source.name} lacks {file.path}, which {DOCUMENT} refers to")
             files.append((entry, file.bytes))
-        extra = [listed.others[n] for n in ("README.md", "croissant.json") if n in listed.others]
-        files += [(entry, MOST_DOCUMENT_BYTES) for entry in extra]
         _require_total(source, [entry for entry, _ in files], most)
         _fetch_all(source, files, staging)
         for file in export.files:
@@ -195,6 +197,9 @@ def pull_export(
             require_same_prompts(staging, export)
         for entry, _ in files:
             _move(staging, out, entry.path)
+        for name, content in texts_of(export).items():
+            # A stranger's may name other digests.
+            write_atomically(out / name, content)
         _move(staging, out, DOCUMENT)
     return export
 

@@ -71,7 +71,7 @@ def export_task(
         export = _describe(loaded, chosen, digest, files)
         document = export.model_dump_json(indent=1) + "\n"
         write_atomically(new / DOCUMENT, document.encode())
-        for name, content in _texts(export).items():
+        for name, content in texts_of(export).items():
             write_atomically(new / name, content)
         _require_equal(folder, others, new)
     for file in earlier.files if earlier else ():
@@ -118,7 +118,7 @@ def _unknown_files(folder: Path, names: Sequence[str], earlier: Export | None) -
     written = {}
     if earlier is not None:
         written = {file.path: file.sha256 for file in earlier.files}
-        texts = _texts(earlier).items()
+        texts = texts_of(earlier).items()
         written |= {name: hashlib.sha256(content).hexdigest() for name, content in texts}
     unknown = []
     for name in dict.fromkeys([*names, *written]):
@@ -176,8 +176,8 @@ def _data_path(name: str) -> str:
     return f"data/{name}.parquet"
 
 
-def _texts(export: Export) -> dict[str, bytes]:
-    """The content of TEXTS by their paths."""
+def texts_of(export: Export) -> dict[str, bytes]:
+    """The content of TEXTS by their paths: all of it follows from the document."""
     metadata = json.dumps(croissant(export), indent=1, ensure_ascii=False) + "\n"
     return dict(zip(TEXTS, (task_card(export).encode(), metadata.encode()), strict=True))
 

@@ -12,7 +12,8 @@ from forging import reseal
 
 from iclbench import UsageError, leaderboard, run
 from iclbench.console import counted
-from iclbench.display.boards import board_table, legend, overview_table, print_boards
+from iclbench.display.boards import board_table, legend, print_boards
+from iclbench.display.overview import overview_table
 from iclbench.display.table import Output, cell_of
 
 SMALL = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 64}

@@ -49,6 +49,13 @@ def test_every_symbol_of_a_table_has_a_word_of_latex():
         assert "U+" not in written, symbol
 
 
+def test_a_minus_is_no_hyphen_and_two_hyphens_are_no_dash():
+    assert latex("-0.86 … -0.50") == r"$-$0.86 \dots{} $-$0.50"
+    assert latex("2.45e-04") == "2.45e$-$04"
+    assert latex("run --model lsa-tokens 1–2") == "run -{}-model lsa-tokens 1--2"
+    assert latex("[-0.1, +0.2]") == "[$-$0.1, +0.2]"
+
+
 def test_marks_of_origins_stay_apart():
     written = [latex(mark) for mark in MARKS]
     assert len(set(written)) == len(written)

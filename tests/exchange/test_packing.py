@@ -49,6 +49,18 @@ def test_published_leaderboards_are_found_below_their_folder(results, tmp_path):
     assert sum(path.startswith("least-squares/") for path in package.files) == 2
 
 
+def test_the_folder_of_one_task_is_told_from_one_without_records(cli, results, tmp_path):
+    outcome = cli("push", results / "least-squares", "--to", tmp_path / "pushed")
+    assert outcome.code == 2
+    assert "holds the records of one task: give" in outcome.err
+
+
+def test_an_unknown_user_is_one_line(cli, results):
+    outcome = cli("push", results, "--to", "~nobody-of-this-name/pushed")
+    assert outcome.code == 2
+    assert "there is no such user" in outcome.err
+
+
 def test_a_task_restricts_a_folder(cli, results, tmp_path):
     run("zero", "least-squares-prefixes", eval_prompts=8, out=results)
     every, restricted = pack(results, fail), pack(results, fail, "least-squares")
@@ -133,3 +145,37 @@ def test_one_limit_holds_for_every_file_of_a_package(results, monkeypatch):
         pack(results / "out", fail)
     with pytest.raises(RecordError, match="at most 100 are read"):
         list(package.chunks("data/test.parquet"))
+
+
+# The hub's client uses a parameter that its HTTP library is about to rename.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_push_deletes_nothing_that_no_push_wrote(cli, hub, results, tmp_path):
+    """Many repositories have files of these names."""
+    cli("push", results, "--to", "ann/board", "--yes")
+    pushed = hub.repositories["dataset", "ann/board"]
+    names = ("data/train-00000-of-00001.parquet", "data/test.parquet", "croissant.json")
+    theirs = dict.fromkeys(names, b"the owner's")
+    for name in [*pushed.files]:
+        del pushed.files[name]
+    pushed.files |= {**theirs, "spec.json": b"{}", "model.safetensors": b"weights"}
+    outcome = cli("push", results, "--to", "ann/board", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert "deleted" not in outcome.out
+    assert {**theirs, "spec.json": b"{}"}.items() <= pushed.files.items()
+
+
+def test_an_edited_description_of_a_task_goes_nowhere(cli, tmp_path, monkeypatch):
+    """Other programs check the digests that it holds."""
+    monkeypatch.chdir(tmp_path)
+    assert cli("export", "--task", "read", "--prompts", 5, "out").code == 0
+    whole = {n: (tmp_path / "out" / n).read_bytes() for n in ("croissant.json", "README.md")}
+    for name, content in whole.items():
+        (tmp_path / "out" / name).write_bytes(content.replace(b"read", b"write"))
+    pushed = cli("push", "./out", "--to", "./pushed")
+    assert "iclbench pull ./pushed --out NEW" in pushed.out
+    for name, content in whole.items():
+        assert (tmp_path / "pushed" / name).read_bytes() == content
+        (tmp_path / "pushed" / name).write_bytes(content.replace(b"read", b"write"))
+    assert cli("pull", "./pushed", "--out", "back").code == 0
+    for name, content in whole.items():
+        assert (tmp_path / "back" / name).read_bytes() == content
