@@ -45,6 +45,11 @@ class Description:
     #: Its arguments in words.
     arguments: Mapping[str, Words] = field(default_factory=dict)
 
+    @property
+    def place(self) -> str:
+        """What lists of titles are sorted by."""
+        return self.title.casefold()
+
     def metric(self, name: str) -> str:
         """A metric's name in words."""
         return self.metrics.get(name, name.replace("_", " "))

@@ -15,7 +15,9 @@ _MARKDOWN = re.compile(r"([\\`*\[\]|~])|(?<!\w)(_)|(_)(?!\w)")
 #: Programs take cells that begin so for formulas.
 _FORMULA = ("=", "+", "-", "@")
 #: Intervals, which may begin like formulas, with their marks.
-_INTERVAL = re.compile("-{0} … (-?{0}|not finite)( [†‡~]+)?".format(r"[\d.]+(e[+-]?\d+)?"))
+_INTERVAL = re.compile(
+    r"-{0} … (-?{0}|not finite)( [†‡~]+|, \d+ not finite)?".format(r"[\d.]+(e[+-]?\d+)?")
+)
 
 #: What GitHub makes links and mentions of, without any mark around it.
 _LINKS = {"://": "&#58;//", "www.": "www&#46;", "@": "&#64;"}

@@ -28,8 +28,8 @@ def export_table(rows: Iterable[Row]) -> pd.DataFrame:
         return table
     # Nullable types keep integers and booleans as such where some rows have none.
     integers = ("rank_first", "rank_last", "parameters", "steps", "batch", "tuning_trials")
-    return table.astype({**dict.fromkeys(integers, "Int64"), "at_floor": "boolean",
-                         "held_out_differs": "boolean"})  # fmt: skip
+    truths = ("at_floor", "held_out_differs", "tuned", "tuned_at_chance")
+    return table.astype(dict.fromkeys(integers, "Int64") | dict.fromkeys(truths, "boolean"))
 
 
 def _line(row: Row) -> dict[str, Any]:

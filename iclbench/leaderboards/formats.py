@@ -74,7 +74,11 @@ def linear(value: float | None) -> str:
 
 def digits(value: float | None) -> str:
     """Digits with two decimals."""
-    return NOT_FINITE if value is None or not math.isfinite(value) else f"{value:.2f}"
+    return NOT_FINITE if value is None or not math.isfinite(value) else _two_decimals(value)
+
+
+def _two_decimals(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}"  # adding 0 turns −0 into 0
 
 
 def score(value: float | None, ranking: Ranking) -> str:
@@ -158,7 +162,7 @@ def difference(paired: Difference | None, scale: str, one_seed: bool = False) ->
 
 def _gained(value: float) -> str:
     """Digits with two decimals and their sign; 0 where they round to it."""
-    return f"{round(value, 2) + 0.0:+.2f}"  # adding 0 turns −0 into 0
+    return f"{round(value, 2) + 0.0:+.2f}"
 
 
 def rank(row: Row) -> str:
@@ -278,8 +282,8 @@ def budget(steps: int | None, batch: int | None) -> str:
 
 
 def seconds(value: float) -> str:
-    """Seconds with one decimal."""
-    return f"{value:.1f} s"
+    """Seconds with one decimal, or with two figures below one."""
+    return f"{value:.1f} s" if value >= 1 else f"{value:.2g} s"
 
 
 def in_words(name: str) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from ..api.errors import RecordError, UsageError, problem_with
 from ..api.names import is_plain_name, visible
 from ..api.tuning import tuning_bytes
-from ..files import LEADERBOARDS, RECORDS, STUDIES
+from ..files import LEADERBOARDS, RECORDS, STUDIES, is_free
 from ..runs.heldout import SUFFIX
 from ..runs.objects import OBJECTS_FOLDER
 from ..runs.proofs import is_retrained
@@ -236,9 +236,13 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="new folder for its records")
     options = parser.parse_args()
     try:
+        if not is_free(options.out):
+            raise UsageError(f"{options.out} is not a new folder")
         problems = check(Path.cwd(), options.base, options.head, options.out)
     except UsageError as error:
         problems = [str(error)]
+    except OSError as error:
+        problems = [f"{error.filename or options.out}: {error.strerror}"]
     for problem in problems:
         print(f"refused: {problem}")
     sys.exit(2 if problems else 0)

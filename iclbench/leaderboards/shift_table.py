@@ -10,11 +10,17 @@ from ..api.ranking import Ranking
 from ..api.record import MAIN, Record
 from ..api.results import Evaluation
 from ..api.statistics import Statistics
+from ..runs.limits import LOST
 from .board import Board
 from .row import Row
 
 #: The first line of a matrix: the prompts that models train on.
 TRAINED = "as in training"
+#: What the signs ≤ and ≥ before a score mean.
+LOST_LEGEND = (
+    "≤ and ≥: half of the answers or more are lost. Their errors count as "
+    f"{LOST:,.0f} root mean squares of the targets, so that the score is only a bound."
+)
 
 
 @dataclass(frozen=True)
@@ -33,8 +39,16 @@ class Line:
     #: What the floor is: one that is none is a target, which a model may beat.
     floor_name: str
     cells: tuple[float | str | None, ...]
-    #: Half the width of each score's 95% interval; None where there is none.
+    #: Each score's 95% interval; None where there is none.
     intervals: tuple[tuple[float, float] | None, ...] = ()
+    #: Whether half of the errors or more are lost: they count as the limit of
+    #: `iclbench.runs.limits`, so the score is that limit, and is no measurement.
+    lost: tuple[bool, ...] = ()
+
+    @property
+    def bound(self) -> str:
+        """The sign before a score that is lost: digits are at most, errors at least so many."""
+        return "≤" if self.score == "digits" else "≥"
 
 
 def shifted_rows(board: Board) -> list[Row]:
@@ -81,15 +95,27 @@ def _line(records: Sequence[Record], name: str, *, relative: bool) -> Line:
         else record.not_applicable.get(name)
         for record in records
     )
+    lost = tuple(
+        name in record.evaluations and _is_lost(record.evaluations[name], ranking)
+        for record in records
+    )
     intervals = tuple(
         _interval(record.evaluations[name], ranking, in_digits, relative)
-        if name in record.evaluations
+        if name in record.evaluations and not is_lost
         else None
-        for record in records
+        for record, is_lost in zip(records, lost, strict=True)
     )
     shift = TRAINED if name == MAIN else f"{name}, relative" if relative else name
     floor_name = "target" if kinds == {"none"} else "floor"
-    return Line(shift, name, score, next(floors, None), floor_name, cells, intervals)
+    return Line(shift, name, score, next(floors, None), floor_name, cells, intervals, lost)
+
+
+def _is_lost(evaluation: Evaluation, ranking: Ranking) -> bool:
+    """Whether the median error is the largest one, as only errors at the limit are."""
+    statistics = evaluation.metrics.get(ranking.metric)
+    if statistics is None or statistics.digits is None or statistics.n < 2:
+        return False
+    return bool(statistics.median) and statistics.median == statistics.max
 
 
 def _score(

@@ -119,11 +119,11 @@ def caption(title: str, records: Sequence[Record], missing: int = 0) -> str:
     trained = [(r.training, r.spec.seeds) for r in records if r.training]
     if trained:
         budgets = _budgets({(t.steps, t.batch) for t, _ in trained})
-        seeds = _distinct(str(len(seeds)) for _, seeds in trained)
+        seeds = _numbers(str(len(seeds)) for _, seeds in trained)
         parts.append(f"Training (steps × prompts per step): {budgets}; seeds: {seeds}. ")
     else:
         parts.append("Nothing is trained. ")
-    prompts = _distinct(f"{r.main.prompts:,}" for r in records)
+    prompts = _numbers(f"{r.main.prompts:,}" for r in records)
     environments = [r.environment for r in records]
     devices = _distinct(formats.device(e.device, e.threads) for e in environments)
     dtypes = _distinct(r.spec.dtype for r in records)
@@ -140,8 +140,18 @@ def _budgets(budgets: set[tuple[int, int]]) -> str:
         return ", ".join(formats.budget(*budget) for budget in sorted(budgets))
     batches = sorted({batch for _, batch in budgets})
     steps = {b: [s for s, batch in budgets if batch == b] for b in batches}
-    return ", ".join(f"{min(steps[b]):,} to {max(steps[b]):,} × {b:,}" for b in batches)
+    return _numbers(f"{_range(steps[b])} × {b:,}" for b in batches)
+
+
+def _range(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _distinct(texts: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(texts))
+
+
+def _numbers(texts: Iterable[str]) -> str:
+    """Each number once; with `and`, since they have commas."""
+    return " and ".join(dict.fromkeys(texts))

@@ -17,7 +17,7 @@ from ..runs.comparison import Check
 from ..runs.grading_facts import has_paid_grades
 from ..runs.heldout import HeldOut, draw_salt, has_held_out, held_out_path, write_held_out
 from ..runs.heldout_evaluation import evaluate_held_out
-from ..runs.objects import Objects
+from ..runs.objects import OBJECTS_FOLDER, Objects
 from ..runs.proofs import is_retrained, repeats, with_proof, without_proof
 from ..runs.store import RecordStore, read_record
 from ..runs.tuned import tuning_path
@@ -53,6 +53,8 @@ class Submission:
 
 def store_in(leaderboards: Path) -> RecordStore:
     """The published records in a folder of leaderboards; raises UsageError for a file."""
+    if (leaderboards / OBJECTS_FOLDER).is_dir():
+        raise UsageError(f"{leaderboards} holds records: give the folder that holds it")
     store = RecordStore(leaderboards / RECORDS)
     existing = nearest_existing(store.folder)
     if not existing.is_dir():
@@ -128,14 +130,16 @@ def publish(submission: Submission, store: RecordStore) -> Path:
     target = store.path(submission.record.spec)
     if not submission.new:
         return target
+    # Before anything is written: it evaluates, and may fail.
+    complete = with_additions(submission.path, submission.record, submission.device)
+    complete = with_proof(complete, submission.device)
     objects = Objects.beside(submission.path)
     for reference in submission.record.files():
         write_atomically(store.objects.path(reference), objects.read(reference))
     if submission.record.tuning is not None:
         tuning = submission.record.tuning
         write_atomically(store.folder.parent / tuning_path(tuning), tuning_bytes(tuning))
-    complete = with_additions(submission.path, submission.record, submission.device)
-    return store.write(with_proof(complete, submission.device))
+    return store.write(complete)
 
 
 def add_held_out(submission: Submission, path: Path, salt: str) -> HeldOut | None:

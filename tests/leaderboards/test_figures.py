@@ -67,7 +67,7 @@ def test_scores_of_several_scales_need_panels_of_their_own(records, tmp_path):
         draw(Figure(x="model"), both)
     figure = draw(Figure(x="model", panels=("task",)), both)
     titles = [figure.layout.yaxis.title.text, figure.layout.yaxis2.title.text]
-    assert titles == ["digits of the error", "mean negative log-likelihood"]
+    assert titles == ["digits of the error", "mean negative log-likelihood in nats"]
     assert figure.layout.yaxis2.matches is None
 
 
@@ -173,7 +173,7 @@ def test_metrics_are_stacked_panels_and_fields_are_panels_side_by_side(tmp_path)
     assert figure.layout.xaxis4.type == "log"
     assert figure.layout.yaxis3.type == "linear"
     titles = [figure.layout[f"yaxis{i}"].title.text or "" for i in ("", 3)]
-    assert titles == ["mean accuracy", "mean negative log-likelihood"]
+    assert titles == ["mean accuracy", "mean negative log-likelihood in nats"]
     logarithmic = draw(Figure(x="model_args.neighbours", y="nll", log_y=True), records)
     assert logarithmic.layout.yaxis.type == "log"
 

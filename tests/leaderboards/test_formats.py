@@ -33,6 +33,13 @@ def test_a_difference_is_in_digits_gained_and_marked_if_significant():
     assert difference(linear, "linear") == "+0.25 [+0.25, +0.25] *"
 
 
+def test_a_small_number_is_no_negative_zero_and_no_zero_seconds():
+    assert formats.digits(-0.001) == "0.00"
+    assert formats.digits(-0.006) == "-0.01"
+    assert [formats.seconds(value) for value in (0.00915, 0.5, 12.34)] == [
+        "0.0092 s", "0.5 s", "12.3 s"]  # fmt: skip
+
+
 def test_arguments_are_abbreviated():
     values = {"task_seed": 0, "sizes": [2, 3, 4, 9], "noise": None, "order": "any", "x": [0.5]}
     assert argument_pairs(values) == "sizes=2-4,9, order=any, x=[0.5]"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from iclbench import run
-from iclbench.display.boards import overview_table
+from iclbench.display.overview import overview_table
 from iclbench.leaderboards.board import Board, comparable, leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.level import level_of

@@ -9,7 +9,7 @@ import pytest
 from heldout_files import contradicted
 
 from iclbench import RecordStore, run
-from iclbench.display.boards import overview_table
+from iclbench.display.overview import overview_table
 from iclbench.leaderboards.board import comparable, leaderboard
 from iclbench.leaderboards.held_out import without_failing
 from iclbench.leaderboards.level import level_of

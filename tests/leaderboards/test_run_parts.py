@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from iclbench.api.costs import BudgetReport
+from iclbench.leaderboards import formats
 from iclbench.leaderboards.site.run_parts import (
     claims_in_words,
     held_out,
@@ -51,7 +52,7 @@ def test_a_difference_that_is_not_finite_and_a_row_without_prompts(row, board):
 
 
 def test_times_name_their_clock(row, board):
-    seconds = f"{row.record.training.seconds:.1f} s"
+    seconds = formats.seconds(row.record.training.seconds)
     assert wall_clock(row) == f"{seconds} of wall-clock time for training all 2 seeds"
     solver = next(r for r in board.rows if not r.is_trained)
     assert wall_clock(solver).endswith("s of wall-clock time for the evaluation")

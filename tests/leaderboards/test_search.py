@@ -51,11 +51,17 @@ def test_tables_hold_the_same_rows(site):
 
 def test_the_search_finds_tasks_models_and_runs(leaderboards):
     boards = leaderboard(leaderboards / "records")
-    text = search.script(search.index(boards, Descriptions(print)))
+    index = search.index(boards, Descriptions(print))
+    text = search.script(index, pages=[("Suites", "suites.html")])
     entries = json.loads(text.removeprefix("indexed(").removesuffix(");\n"))
     kinds = {kind: [e for e in entries if e[0] == kind] for kind in ("task", "model", "run")}
-    assert ["task", "Least squares (least-squares)", "tasks/least-squares.html"] in kinds["task"]
-    assert ["model", "BaseConv (baseconv)", "models/baseconv.html"] in kinds["model"]
+    assert ["page", "Suites", "suites.html"] in entries
+    for kind, named, page in (
+        ("task", "Least squares (least-squares), Liu et al.", "tasks/least-squares.html"),
+        ("model", "BaseConv (baseconv), ", "models/baseconv.html"),
+    ):
+        (found,) = (text for _, text, address in kinds[kind] if address == page)
+        assert found.startswith(named)
     assert any(text.startswith("BaseConv (baseconv") for _, text, _ in kinds["run"])
     assert len(kinds["run"]) == sum(len(board.rows) for board in boards)
 

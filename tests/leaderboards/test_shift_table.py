@@ -32,6 +32,24 @@ def test_relative_lines_are_of_errors_divided_by_the_targets_size(tmp_path, nois
     assert plain.score == ("mean squared_error" if noise else "digits")
 
 
+def test_a_score_of_lost_answers_is_a_bound_without_an_interval(tmp_path):
+    """Descent that diverges has the largest error there is, for every prompt."""
+    args = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 32}
+    lost = {"steps": 40, "step_size": 50.0}
+    run(model="gradient-descent", model_args=lost, **args, shift=["values-triple"], out=tmp_path)
+    run(model="zero", **args, shift=["values-triple"], out=tmp_path)
+    (board,) = leaderboard(tmp_path)
+    for line in shift_lines(board):
+        assert sorted(line.lost) == [False, True]
+        assert line.bound == "≤"
+        assert line.intervals[line.lost.index(True)] is None
+        assert line.intervals[line.lost.index(False)] is not None
+    table = shift_matrix(board)
+    assert table.notes[-1].startswith("≤ and ≥: half of the answers or more are lost")
+    texts = [cell.text for row in table.rows for cell in row.values() if hasattr(cell, "text")]
+    assert sum(text.startswith("≤ -") for text in texts) == 3
+
+
 def test_a_floor_that_may_be_beaten_is_called_a_target(tmp_path):
     run(model="zero", task="gradient", eval_prompts=32, shift=["all"], out=tmp_path)
     (board,) = leaderboard(tmp_path)

@@ -168,8 +168,11 @@ def test_lines_without_points_and_plots_without_lines_are_left_out():
 
 
 def test_a_logarithmic_axis_leaves_out_lines_at_0():
-    drawn = plot("t", "x", "y", [{"name": "zero", "x": [1, 2], "y": [0.0, 0.0]}], log=True)
-    assert drawn["lines"] == []
+    """The most exact lines are named, as if they had not run."""
+    zero, other = ({"name": name, "x": [1, 2], "y": [y, y]} for name, y in [("a", 0.0), ("b", 1.0)])
+    drawn = plot("t", "x", "y", [zero, other], log=True)
+    assert [line["name"] for line in drawn["lines"]] == ["b"]
+    assert drawn["note"] == "Exactly 0 everywhere, and so not on this axis: a."
 
 
 def test_a_wide_plot_has_a_narrow_drawing_with_a_legend_for_phones():

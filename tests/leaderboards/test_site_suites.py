@@ -79,6 +79,14 @@ def test_a_score_whose_interval_is_that_of_one_seed_says_so(records, tmp_path):
     assert all("†" not in cell["bounds"] for cell in solvers)
 
 
+def test_the_command_runs_a_model_in_the_track_that_can_be_compared(view, records):
+    assert view["own_budget"] == ""
+    assert view["budget"] == "1m"
+    own = SUITE.model_copy(update={"defaults": {**SUITE.defaults, "budget": "1m"}})
+    table = score_suite(own, records_by_board(SUITE, records))
+    assert suites.suite_view(table, Descriptions(pytest.fail))["budget"] == ""
+
+
 def test_a_column_says_what_counts_as_none_and_as_all(view):
     assert [column["title"] for column in view["columns"]] == ["Least squares", "Ridge"]
     assert view["absent"] == ["steps"]
@@ -108,8 +116,8 @@ def test_the_page_says_the_rows_tracks_and_who_passes_a_reference(view, records)
 
 def test_models_are_plotted_over_the_boards_that_all_of_them_have(view):
     by_parameters, by_state = view["figures"]
-    assert by_parameters["title"] == "Score on plain against parameters, track 1m"
-    assert by_state["title"] == "Score on plain against state, track 1m"
+    assert by_parameters["title"] == "Score on Least squares against parameters, track 1m"
+    assert by_state["title"] == "Score on Least squares against state, track 1m"
     assert len(by_parameters["legend"]) == len(MODELS)
     # Means have intervals, and models the hues that they have elsewhere.
     lines = json.loads(by_parameters["data"])["lines"]

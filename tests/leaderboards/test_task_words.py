@@ -99,7 +99,7 @@ def boards(leaderboards):
 def test_the_score_s_heading_says_what_is_averaged(boards, gradient, about):
     heads = {b.task: task(b.task, [b], about)["sections"][0]["score"] for b in [*boards, gradient]}
     assert heads["least-squares"] == "digits"
-    assert heads["categorical"] == "mean negative log-likelihood"
+    assert heads["categorical"] == "mean negative log-likelihood in nats"
     assert heads["gradient"] == "mean error of the last iterate"
 
 
@@ -116,7 +116,7 @@ def test_titles_tell_boards_of_one_setting_apart(gradient, about):
 def test_a_caption_has_the_statistic_and_the_setting_in_words(boards, gradient, about):
     words = {b.task: measure_in_words(b, about.task(b.task)) for b in [*boards, gradient]}
     assert words["least-squares"] == "mean digits of the error"
-    assert words["categorical"] == "mean negative log-likelihood"
+    assert words["categorical"] == "mean negative log-likelihood in nats"
     setting = setting_in_words(gradient, about.task("gradient"))
     assert setting.startswith("D\u00a0=\u00a02, N\u00a0=\u00a08, ")
     main = gradient.evaluation.model_copy(update={"title": "gradient: real <data>"})

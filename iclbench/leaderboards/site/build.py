@@ -6,6 +6,7 @@ import hashlib
 import shlex
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -171,7 +172,9 @@ class Site:
         return {
             "tasks": {group: [about.task(name) for name in by_task(boards)]
                       for group, boards in groups.items()},
-            "models": [about.model(name) for name in sorted(model.by_model(self.boards))],
+            "models": sorted(
+                map(about.model, model.by_model(self.boards)), key=attrgetter("place")
+            ),
             "studied": self.content.more.studied,
             "add": self.content.more.add,
             "pages": self.content.more.links,
@@ -223,8 +226,9 @@ class Site:
         self._file("index.json", search.as_json(index))
         studies = [(s.notes.question if s.notes else s.title, s.name)
                    for s in self.content.more.shown]  # fmt: skip
-        studied = self.content.more.studied
-        self._file("data/search.js", search.script(index, studies, studied).encode())
+        more = self.content.more
+        found = search.script(index, studies, more.studied, more.links)
+        self._file("data/search.js", found.encode())
         table = export_table(row for board in self.boards for row in board.rows)
         rows = as_csv(table)
         digest = hashlib.sha256(rows).hexdigest()

@@ -48,7 +48,12 @@ def choices(boards: Sequence[Board], about: Descriptions) -> View:
         }
         for number, board in enumerate(ordered)
     ]
-    return {"evaluations": evaluations, "data": script_json(evaluations)}
+    return {
+        "evaluations": evaluations,
+        "data": script_json(evaluations),
+        "has_floor": any(board.has_digits and board.evaluation.floor.kind == "exact"
+                         for board in boards),
+    }  # fmt: skip
 
 
 def _usual(board: Board) -> list[str]:

@@ -26,6 +26,7 @@ from ..verdict_words import when
 from .figure import View
 from .finding_view import finding_view, in_order, summary
 from .minus import with_minus
+from .plots import name_of
 from .study_figure import published_view, shown_values, study_views
 from .study_matrix import study_matrix
 from .task_words import short_titles, told_apart_by_evaluation
@@ -232,10 +233,10 @@ def study_page(one: Shown, about: Descriptions) -> View:
     lines = [
         {
             "id": row.record.id,
-            "label": row.label,
+            "label": name_of(row, about),
             "board": names[id(board)],
             "origin": formats.origin(row),
-            "score_name": formats.score_name(board.ranking),
+            "score_name": formats.score_title(board.ranking, about.metric_of(board)),
             "score": formats.score(row.score, board.ranking),
             "interval": formats.score_interval(row),
             "seeds": row.seeds or "",

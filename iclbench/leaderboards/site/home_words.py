@@ -57,7 +57,8 @@ def _certainty(trained: Sequence[Row], count: int) -> str:
     return (
         f"{len(trained):,} of {count:,} results are of trained models, {mostly}with {usual}"
         f"{spread}, {on}. Ranks come from paired tests on the same prompts: a rank such as 3–5 is "
-        "a range, within which they do not tell places apart."
+        "the range of places that the tests leave open. With few seeds it is wide, even where "
+        "intervals are apart."
     )
 
 

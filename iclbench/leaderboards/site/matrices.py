@@ -17,7 +17,7 @@ from ..descriptions import Description, Descriptions
 from ..grouping import grouped
 from ..representative import representing
 from ..row import Row
-from ..shift_table import Line, shift_lines, shifted_rows
+from ..shift_table import LOST_LEGEND, Line, shift_lines, shifted_rows
 from . import settings
 from .figure import View, figure
 from .magnitudes import extent, spans_magnitudes
@@ -58,6 +58,7 @@ def _shift_matrix(board: Board, title: str, about: Descriptions) -> View | None:
              for line in members]
             for members in grouped(lines, lambda line: line.score).values()
         ],
+        "lost": LOST_LEGEND if any(any(line.lost) for line in lines) else "",
         "reasons": sorted({cell for line in lines for cell in line.cells if isinstance(cell, str)}),
         "missing": list(dict.fromkeys(about.model(r.record.spec.model).title for r in missing)),
     }  # fmt: skip
@@ -95,9 +96,9 @@ def _shift_line(line: Line, ranking: Ranking, about: Description) -> View:
         "score": "digits" if in_digits else f"mean {about.metric(ranking.metric)}",
         "floor": "" if line.floor is None else f"{line.floor_name} {with_minus(write(line.floor))}",
         "cells": [
-            _cell(cell, ends, write, reverse=reverse)
+            _cell(cell, ends, write, reverse=reverse, lost=line.bound if lost else "")
             | {"interval": " … ".join(with_minus(write(end)) for end in interval or ())}
-            for cell, interval in zip(line.cells, line.intervals, strict=True)
+            for cell, interval, lost in zip(line.cells, line.intervals, line.lost, strict=True)
         ],
     }
 
@@ -108,14 +109,18 @@ def _cell(
     write: Callable[[float | None], str],
     *,
     reverse: bool,
+    lost: str = "",
 ) -> View:
-    """A score with its shade in percent; a reason why it does not apply, or nothing."""
+    """A score with its shade in percent; a reason why it does not apply, or nothing.
+
+    `lost` is the sign before a score that is only a bound.
+    """
     if not isinstance(value, float):
         return {"text": "" if value is None else "n/a", "reason": value or "", "percent": None}
     low, high = ends
     part = (min(max(value, low), high) - low) / (high - low) if high > low else float(reverse)
     return {
-        "text": with_minus(write(value)),
+        "text": f"{lost} {with_minus(write(value))}".strip(),
         "reason": "",
         "percent": round(100 * (1 - part if reverse else part)),
     }
@@ -126,7 +131,7 @@ def state_views(boards: Sequence[Board], about: Descriptions) -> list[View]:
     return [
         _state_view(board, title, track, rows, about)
         for board, title in zip(boards, evaluation_titles(boards, about), strict=True)
-        for track in board.tracks
+        for track in settings.longest_first(board.tracks)
         if (rows := settings.trained(board, track))
         and len({row.record.state_bytes for row in rows} - {None}) > 1
     ]
@@ -146,7 +151,11 @@ def _state_view(
         "figure": figure(_state_plot(board, by_size, about)),
         "rows": [_state_row(row, board, about) for row in (*by_size, *unknown)],
         "score": _score_title(board, about.task(board.task)),
-    }
+        "floor": (
+            f"{board.floor.label}: {with_minus(formats.score(board.floor.score, board.ranking))}"
+            if board.floor is not None and board.floor.score is not None else ""
+        ),
+    }  # fmt: skip
 
 
 def _score_title(board: Board, about: Description) -> str:
@@ -165,9 +174,10 @@ def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
         for row in rows
     ]
     lines = lines_of(rows, points, about)
-    if board.floor is not None and board.floor.score is not None:
+    floor = None if board.floor is None else board.floor.score
+    if board.floor is not None and floor is not None and _is_near(floor, rows):
         ends = [rows[0].record.state_bytes, rows[-1].record.state_bytes]
-        level = [board.floor.score] * 2
+        level = [floor] * 2
         lines.append({"name": board.floor.label, "x": ends, "y": level, "reference": True})
     metric = about.metric_of(board)
     score = formats.digits_of(metric) if board.has_digits else f"mean {metric}"
@@ -177,6 +187,15 @@ def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
             v for line in lines for key in ("y", "low", "high") for v in line.get(key, ())
         ), log_x=True,
     )  # fmt: skip
+
+
+def _is_near(floor: float, rows: Sequence[Row]) -> bool:
+    """Whether a floor is no further from the scores than they are from each other.
+
+    With one that is further away, all points would lie at one edge of the plot.
+    """
+    low, high = extent([row.score for row in rows], log=False) or (floor, floor)
+    return low - (high - low) <= floor <= high + (high - low)
 
 
 def _state_row(row: Row, board: Board, about: Descriptions) -> View:
@@ -198,7 +217,7 @@ def state_matrix(boards: Sequence[Board], about: Descriptions) -> View | None:
     columns = [
         (board, track, rows)
         for board in boards
-        for track in board.tracks
+        for track in settings.longest_first(board.tracks)
         if (rows := [r for r in settings.trained(board, track) if r.record.state_bytes is not None])
     ]
     if len(columns) < 2 or len({board.dtype for board, _, _ in columns}) > 1:

@@ -22,11 +22,12 @@ from ..row import PROFILE, Row
 from .hues import COLORS, hues_of, style
 from .magnitudes import RATIO_OF_CURVES, extent, is_error, spans_magnitudes
 from .settings import OPEN_BUDGET
+from .short_names import shortened
 
 #: The most lines of a plot that chooses among records.
 MOST_LINES = 20
-#: Lines whose names have room at their ends, and the characters of a name that have it.
-MOST_NAMES, LONGEST_NAME = 22, 28
+#: Lines whose names have room at their ends.
+MOST_NAMES = 22
 #: The heights that a plot's lines can end at and have their names beside them.
 PLACES = 25
 #: The characters of a vertical axis's name that fit beside it; a longer one is above the plot.
@@ -57,12 +58,13 @@ def plot(
     at the ends of more lines than there are colors if these lie apart. Others have a legend.
     `spread` says what lies between low and high.
     """
+    zeros = [line["name"] for line in lines if log and _is_zero(line)]
     lines = [line for line in lines if has_point(line, log, log_x)]
     measured = [line for line in lines if not line.get("reference")]
     are_points = bool(measured) and all(len(line["x"]) == 1 for line in measured)
     crowded = len({line.get("hue", i) for i, line in enumerate(measured)}) > COLORS
     named = are_points or (crowded and _end_apart(measured, log))
-    labels = _shortened([line["name"] for line in lines])
+    labels = shortened([line["name"] for line in lines])
     return {
         "title": title,
         "x": {"title": x, "log": log_x, "integers": _are_integers(lines, "x")},
@@ -75,7 +77,7 @@ def plot(
         "wide": named and len(lines) <= MOST_NAMES and len(set(labels)) == len(labels),
         "are_points": are_points,
         "has_many_bands": sum(bool(line.get("band")) for line in lines) > MOST_BANDS,
-        "note": _note(lines, spread),
+        "note": " ".join(filter(None, [_note(lines, spread), _zero_note(zeros)])),
         "lines": [
             line | {"label": label} | _style(i, line)
             for i, (line, label) in enumerate(zip(lines, labels, strict=True))
@@ -94,21 +96,16 @@ def _note(lines: Sequence[Plot], spread: str) -> str:
     return f"Bars: {spread}." if has_bars else ""
 
 
-def _shortened(names: Sequence[str]) -> list[str]:
-    """The names for a drawing; the legend and tables have them whole.
+def _is_zero(line: Plot) -> bool:
+    """Whether all values of a line are exactly 0, which no logarithmic axis shows."""
+    values = [v for v in line["y"] if v is not None]
+    return bool(values) and not any(values)
 
-    A long name loses its end, or its middle, up to a word, if another long one begins like it.
-    """
-    start = LONGEST_NAME // 2
-    long = Counter(name[:start] for name in names if len(name) > LONGEST_NAME)
 
-    def shortened(name: str) -> str:
-        if len(name) <= LONGEST_NAME:
-            return name
-        end = name[start - LONGEST_NAME :].partition(" ")[2] if long[name[:start]] > 1 else ""
-        return name[: LONGEST_NAME - 1 - len(end)].rstrip(" ,=\xa0") + f"…{end}"
-
-    return [shortened(name) for name in names]
+def _zero_note(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return f"Exactly 0 everywhere, and so not on this axis: {'; '.join(names)}."
 
 
 def has_point(line: Plot, log: bool, log_x: bool) -> bool:

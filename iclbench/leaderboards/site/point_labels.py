@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from .end_labels import Point
 
-#: The pixels of a character and of a line of text, and of a point with its margin.
-CHARACTER, LINE, POINT = 7.0, 12.0, 5.5
+#: The pixels of a character, of a capital or digit, of a line of text, and of a point with its
+#: margin.
+CHARACTER, CAPITAL, LINE, POINT = 7.0, 9.0, 12.0, 5.5
 #: The room at both ends of a name.
 BESIDE = 2.0
 #: How near and far a name may be from its point, in steps, and beyond what a thin line leads to it.
@@ -44,7 +45,7 @@ def place(points: Sequence[Point], names: Sequence[str], bars: Sequence[Box], ro
     # Points with close neighbours have the least choice.
     for i in sorted(range(len(points)), key=lambda i: _nearest(points, i)):
         best, least = None, math.inf
-        for box in _candidates(points[i], CHARACTER * len(names[i]) + 2 * BESIDE):
+        for box in _candidates(points[i], _width(names[i]) + 2 * BESIDE):
             outside = (box.right - box.left) * LINE - box.overlap(room)
             covered = 4 * outside + sum(box.overlap(other) for other in taken)
             if covered < least - 1e-6:
@@ -55,6 +56,11 @@ def place(points: Sequence[Point], names: Sequence[str], bars: Sequence[Box], ro
         boxes[i] = best
         taken.append(best)
     return [boxes[i] for i in range(len(points))]
+
+
+def _width(name: str) -> float:
+    wide = sum(character.isupper() or character.isdigit() for character in name)
+    return CHARACTER * (len(name) - wide) + CAPITAL * wide
 
 
 def _nearest(points: Sequence[Point], index: int) -> float:

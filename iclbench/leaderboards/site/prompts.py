@@ -106,8 +106,9 @@ def _prompt(batch: Batch, index: int) -> View:
 def _table(members: Sequence[tuple[str, Tensor]]) -> View:
     """Fields with the same number of rows as one table; what doesn't fit is said, not shown."""
     columns: list[tuple[str, list[str]]] = []
-    for name, value in members:
-        matrix = value.reshape(len(value), -1) if value.ndim else value.reshape(1, 1)
+    matrices = {name: v.reshape(len(v), -1) if v.ndim else v.reshape(1, 1) for name, v in members}
+    # Behind a field that is cut, a short one would be out of sight.
+    for name, matrix in sorted(matrices.items(), key=lambda m: m[1].shape[1] > MOST_COLUMNS):
         width = matrix.shape[1]
         for j in range(min(width, MOST_COLUMNS)):
             title = name if width == 1 else f"{name}{_subscript(j + 1)}"
@@ -177,4 +178,4 @@ def values_at(record: Record, values: dict[str, np.ndarray]) -> list[View]:
 def _value(value: float) -> str:
     if not np.isfinite(value):
         return NOT_FINITE
-    return with_minus(f"{value:.2e}" if value and abs(value) < 1e-2 else f"{value:.3g}")
+    return with_minus(f"{value:.2e}" if 0 < abs(value) < 1e-2 else f"{value:#.3g}".rstrip("."))

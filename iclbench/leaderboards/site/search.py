@@ -39,8 +39,13 @@ def index(boards: Sequence[Board], about: Descriptions) -> dict[str, Any]:
 
 
 def _described(about: Description) -> dict[str, Any]:
-    papers = [paper.url for _, paper in about.papers]
-    return {"name": about.name, "title": about.title, "text": about.text, "papers": papers}
+    return {
+        "name": about.name,
+        "title": about.title,
+        "text": about.text,
+        "papers": [paper.url for _, paper in about.papers],
+        "authors": [paper.short for _, paper in about.papers],
+    }
 
 
 def _board(board: Board) -> dict[str, Any]:
@@ -94,28 +99,35 @@ def script(
     content: dict[str, Any],
     studies: Iterable[tuple[str, str]] = (),
     studied: Iterable[tuple[Description, str]] = (),
+    pages: Iterable[tuple[str, str]] = (),
 ) -> str:
     """data/search.js: kind, text and page of everything that the search finds.
 
     `studies` are the questions and names of the studies, `studied` the tasks that only they have,
-    each with a page.
+    each with a page; `pages` are others by title.
     """
     entries = [["page", "Add your model: submit results", "add.html"]]
+    entries += [["page", title, page] for title, page in pages if page != "add.html"]
     entries += [["task", _text(t), t["page"]] for t in content["tasks"]]
     entries += [["task", _text(_described(task)), page] for task, page in studied]
     entries += [["study", f"{text} ({name})", f"studies/{name}.html"] for text, name in studies]
     entries += [["model", _text(m), m["page"]] for m in content["models"]]
     titles = {m["name"]: m["title"] for m in content["models"]}
+    tasks = {t["name"]: t["title"] for t in content["tasks"]}
     for board in content["boards"]:
         for row in board["rows"]:
             track = f", {row['track']}" if row["track"] else ""
             title = titles[row["model"]]
             name = row["row"] if title == row["model"] else f"{title} ({row['row']})"
-            text = f"{name} on {board['title']}, {board['dtype']}, {row['origin']}{track}"
+            has_track = f"track={row['track']}" in row["row"]
+            told = "" if has_track else track
+            on = board["title"].replace(board["task"], tasks[board["task"]], 1)
+            text = f"{name} on {on}, {board['dtype']}, {row['origin']}{told}"
             entries.append(["run", f"{text} {row['id']}", row["page"]])
     return f"indexed({script_json(entries)});\n"
 
 
 def _text(entry: dict[str, Any]) -> str:
     name, title = entry["name"], entry["title"]
-    return title if title == name else f"{title} ({name})"
+    named = title if title == name else f"{title} ({name})"
+    return ", ".join([named, *entry["authors"]])

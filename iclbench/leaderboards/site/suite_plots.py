@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...api.record import Record
@@ -24,22 +24,30 @@ def suite_title(entry: SuiteRow, about: Descriptions) -> str:
     return entry.label.replace(model, about.model(model).title, 1)
 
 
-def mean_plots(entries: Sequence[SuiteRow], about: Descriptions) -> list[View]:
-    """The mean of comparable models against their parameters and the state of a layer."""
-    return [drawn for group in _groups(entries) for drawn in _plots_of(group, about)]
+def mean_plots(
+    entries: Sequence[SuiteRow], titles: Mapping[str, str], about: Descriptions
+) -> list[View]:
+    """The mean of comparable models against their parameters and the state of a layer.
+
+    `titles` are those of the suite's boards.
+    """
+    return [drawn for group in _groups(entries) for drawn in _plots_of(group, titles, about)]
 
 
-def _plots_of(group: _Group, about: Descriptions) -> list[View]:
-    names = [name.replace("-", " ") for name in group.boards]
+def _plots_of(group: _Group, titles: Mapping[str, str], about: Descriptions) -> list[View]:
+    names = [titles[name] for name in group.boards]
     over = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} boards"
-    # A model has another size on each board.
-    largest = " (largest of the boards)" if len(names) > 1 else ""
     sizes: dict[str, Callable[[Record], float | None]] = {
         "parameters": known_parameters,
-        "state after a prompt, bytes per layer": lambda record: record.state_bytes,
+        "state": lambda record: record.state_bytes,
     }
+    axes = {"parameters": "parameters", "state": "state of a layer after a prompt, bytes"}
+    if len(names) > 1:
+        # A model has another size on each board.
+        axes = {"parameters": "parameters (most of any board)",
+                "state": "state of a layer, bytes (most of any board)"}  # fmt: skip
     drawn = []
-    for axis, size in sizes.items():
+    for what, size in sizes.items():
         lines = []
         for entry in group.members:
             records = [entry.records[name] for name in group.boards]
@@ -49,9 +57,9 @@ def _plots_of(group: _Group, about: Descriptions) -> list[View]:
                 hue = about.hue(records[0].spec.model)
                 lines.append(_point(name, max(known), mean) | {"hue": hue})
         if len(lines) >= LEAST_MODELS:
-            title = f"Score on {over} against {axis.partition(' ')[0]}, track {group.track}"
+            title = f"Score on {over} against {what}, track {group.track}"
             y = "mean score, % from chance to reference"
-            drawn.append(figure(plot(title, axis + largest, y, lines, log=False, log_x=True)))
+            drawn.append(figure(plot(title, axes[what], y, lines, log=False, log_x=True)))
     return drawn
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ...api.errors import IclbenchError
 from ...api.record import Record
-from ...api.suite import SuiteBoard
+from ...api.suite import Suite, SuiteBoard
 from ...console import capitalized, counted
 from ...plugins import host
 from ...runs.suites import find_suite, records_by_board
@@ -83,8 +83,11 @@ def suite_view(table: SuiteTable, about: Descriptions) -> View:
             if entries
         ],
         "tracks": _tracks(trained),
+        **_budgets(suite, trained),
         "passes": list(_passes(shown, table, about)),
-        "figures": mean_plots(trained, about),
+        "figures": mean_plots(
+            trained, {b.name: _board_title(b, table, about) for b in suite.boards}, about
+        ),
     }
 
 
@@ -102,6 +105,15 @@ def _parts_of_trained(trained: Sequence[SuiteRow]) -> list[tuple[str, list[Suite
 
 def _trained(table: SuiteTable) -> list[SuiteRow]:
     return [entry for entry in table.entries if entry.origin == "trained"]
+
+
+def _budgets(suite: Suite, trained: Sequence[SuiteRow]) -> View:
+    """The suite's own budget, and that of most comparable rows where it is another one."""
+    own = Counter(str(board.fields.get("budget") or "") for board in suite.boards).most_common(1)
+    compared = Counter(e.track for e in trained if e.is_compared and e.track != OPEN)
+    most = compared.most_common(1)
+    budget = most[0][0] if most and most[0][0] != own[0][0] else ""
+    return {"own_budget": own[0][0], "budget": budget}
 
 
 def _column(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> View:

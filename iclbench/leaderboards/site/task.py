@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from .. import formats
@@ -97,6 +98,7 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "count": len(rows),
         "most": MOST_ROWS,
         "fitting": len(boards[0].rows),
+        "ordered_by": _named(boards[0].tracks[:1])[0] if boards[0].tracks else "",
         "beside": _beside(boards[0], views),
         "score": formats.score_title(boards[0].ranking, about.metric_of(boards[0])),
         "measure": measure_in_words(boards[0], about.task(boards[0].task)),
@@ -115,7 +117,7 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "figures": figures(plots),
         "has_digits": boards[0].has_digits,
         "best_first": "down" if boards[0].ranking.better_score == "higher" else "up",
-        **_choices(boards, rows),
+        **_choices(boards, rows, about),
     }
 
 
@@ -136,8 +138,10 @@ def _dots(board: Board, about: Descriptions) -> str | None:
     return dotplot.board_dots(board, board.tracks, about, MOST_DOTS, root="../", width=PLOT_WIDTH)
 
 
-def _choices(boards: Sequence[Board], rows: Sequence[Row]) -> View:
-    """What the filters offer."""
+def _choices(boards: Sequence[Board], rows: Sequence[Row], about: Descriptions) -> View:
+    """What the filters offer; steps by powers of ten."""
+    models = {row.record.spec.model for row in rows}
+    powers = {math.ceil(math.log10(row.steps)) for row in rows if row.steps}
     return {
         "tracks": settings.longest_first({row.track for row in rows if row.track}),
         "has_tracks": any(row.track for row in rows),
@@ -145,7 +149,7 @@ def _choices(boards: Sequence[Board], rows: Sequence[Row]) -> View:
         "has_accuracy": any(row.accuracy is not None for row in rows),
         "dtypes": [board.dtype for board in boards],
         "default_dtype": boards[0].dtype,
-        "models": sorted({row.record.spec.model for row in rows}),
+        "models": sorted(models, key=lambda name: about.model(name).place),
         "origins": sorted({row.origin for row in rows}),
-        "budgets": sorted({row.steps for row in rows if row.steps is not None}),
+        "budgets": [10**power for power in sorted(powers)],
     }

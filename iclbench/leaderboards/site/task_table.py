@@ -102,7 +102,7 @@ def _row(row: Row, plot: str, group: int, hidden: bool) -> View:
             "median": _sortable(statistics.median, ranking.better),
             "worst": _sortable(row.worst, ranking.better),
             "mean": _sortable(statistics.mean, ranking.better),
-            "compute": operations or 0,
+            "compute": "" if operations is None else operations,
         },
     }
 
@@ -129,7 +129,7 @@ def scientific(value: float) -> str:
 def _beside_floor(row: Row) -> str:
     """The difference of a mean to the floor's; empty without a floor."""
     difference = _from_floor(row)
-    return "" if difference is None else with_minus(f"{difference:+.3g}")
+    return "" if difference is None else with_minus(f"{difference:+#.3g}".rstrip("."))
 
 
 def _from_floor(row: Row) -> float | None:

@@ -79,11 +79,12 @@
       heading.parentNode.querySelectorAll("[aria-sort]").forEach((h) => h.removeAttribute("aria-sort"));
       heading.setAttribute("aria-sort", up ? "ascending" : "descending");
       const isNumber = by.dataset.sort === "n";
+      const isUnknown = (row) => isNumber && row.cells[column].dataset.v === "";
       const value = (row) => isNumber ? Number(row.cells[column].dataset.v) : row.cells[column].textContent;
       this.grouped = by.textContent === "rank";
       const group = (row) => this.grouped ? Number(row.dataset.group) : 0;
       const rows = this.dataRows().map((row) => [value(row), row]);
-      rows.sort(([a, x], [b, y]) => group(x) - group(y) || (up ? 1 : -1) * (isNumber ? a - b : a.localeCompare(b)));
+      rows.sort(([a, x], [b, y]) => group(x) - group(y) || isUnknown(x) - isUnknown(y) || (up ? 1 : -1) * (isNumber ? a - b : a.localeCompare(b)));
       this.body.append(...rows.map((pair) => pair[1]));
       for (const heading of this.headings()) {
         this.body.querySelector(`tr[data-id][data-group="${heading.dataset.group}"]`).before(heading);
