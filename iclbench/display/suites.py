@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..api.record import Record
@@ -45,7 +46,8 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
 
     `reasons` says why a model has no row on a board, by board and model.
     """
-    parts: list[str | Table] = [overall_table(table), *_tracks(table)]
+    overall = overall_table(table)
+    parts: list[str | Table] = [overall.title, *_tracks(table), replace(overall, title="")]
     without = []
     for board in table.suite.boards:
         known = any(name == board.name for name, _ in reasons or {})

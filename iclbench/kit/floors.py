@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import torch
 
 from ..api.evaluation import EvaluationContext
 from ..api.floor import FloorKind
+from ..api.prompts import Batch
 from ..api.random import torch_generator
 from ..api.task import Task
 from ..runs.checks import expect
@@ -16,6 +18,8 @@ from ..runs.checks import expect
 PROMPTS = 64
 #: A mean difference of this many standard errors is significant, also where it has heavy tails.
 SIGNIFICANT = 4.0
+#: The largest relative difference of a reference from an exact answer.
+APART = 1e-3
 #: Equal values may differ by this much.
 ROUNDING = 1e-9
 
@@ -41,6 +45,8 @@ def check_floor(task: Task[Any]) -> None:
             for values, batch in zip(floors, batches, strict=True)
         ]
     )
+    if kind == "exact":
+        _check_determined(task, batches)
     worse = best - chance if task.primary.better == "lower" else chance - best
     known = worse.isfinite()
     best, chance, worse = best[known], chance[known], worse[known]
@@ -51,6 +57,20 @@ def check_floor(task: Task[Any]) -> None:
             f"the floor is worse than chance: its mean {metric} is {float(best.mean()):.3g}, "
             f"that of chance {float(chance.mean()):.3g}",
         )
+
+
+def _check_determined(task: Task[Any], batches: Sequence[Batch]) -> None:
+    """The best predictor, if a task with an exact floor names one, gives the exact answer."""
+    for batch in batches:
+        reference = task.reference(batch)
+        if reference is not None and batch.target.is_floating_point():
+            exact = task.exact_answer(batch)
+            apart = (reference - exact).square().nanmean()
+            expect(
+                bool(apart <= APART**2 * exact.square().nanmean()),
+                "floor_kind is 'exact', but reference() differs from exact_answer(): where the "
+                "prompt does not determine the answer, the floor is of the kind 'bayes'",
+            )
 
 
 def _per_prompt(values: torch.Tensor) -> torch.Tensor:

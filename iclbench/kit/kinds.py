@@ -13,6 +13,7 @@ from ..api.metric import Metric
 from ..api.prompts import Target
 from ..api.recipe import Recipe
 from ..api.task import Task
+from ..console import counted
 from ..plugins import host
 from ..runs.checks import check_architecture, expect
 from ..runs.suites import find_suite
@@ -123,7 +124,8 @@ def _task(kind: str, name: str) -> Checks:
         task = _task_of(name)
         check_task(task)
         check_declared(task)
-        text = f"version {task.version}, floor: {task.floor_kind}"
+        shifts = f", {counted(len(task.shifts), 'shift')}" if task.shifts else ""
+        text = f"version {task.version}, floor: {task.floor_kind}{shifts}"
         if task.signature.target in get_args(Target):
             return text
         return f"{text}; no shipped solver answers its target {task.signature.target!r}"

@@ -37,6 +37,16 @@ class Kind:
 
 _RUN = "iclbench run --model {} --task {} --recipe smoke --seeds 2 --eval-prompts 64{}"
 
+#: What `iclbench new` does not write, and where it is described.
+_GUIDE = "docs/guide/{}.md has a complete plugin of that kind"
+ELSEWHERE = {
+    "mixer": "it comes with an architecture: iclbench new architecture NAME",
+    "construction": "it comes with an architecture; " + _GUIDE.format("construction"),
+    **dict.fromkeys(("recipe", "optimizer", "suite"), _GUIDE.format("recipe")),
+    **{kind: _GUIDE.format(kind) for kind in ("command", "grader", "observer")},
+    "tracker": "docs/plugins.md describes it",
+}
+
 KINDS = {
     "architecture": Kind(
         "model",
@@ -95,6 +105,8 @@ def write_plugin(kind: str, name: str, folder: Path) -> list[Path]:
     Raises UsageError for an unknown kind, an invalid or taken name, and a folder that holds files.
     Nothing is left where it is interrupted.
     """
+    if kind in ELSEWHERE:
+        raise UsageError(f"{kind}: {ELSEWHERE[kind]}")
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
     _require_free(kind, name)

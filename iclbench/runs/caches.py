@@ -40,7 +40,8 @@ def differing_cache(architecture: Architecture, task: Task[Any], config: Config)
             problem = _difference(mixer, x, TOLERANCES[dtype])
             if problem is not None:
                 return f"extend() of {type(mixer).__name__} {problem}"
-        if task.signature.target == "token" and offers(module, Decodes):
+        answers_all = len(task.signature.readout) == task.signature.length
+        if task.signature.target == "token" and answers_all and offers(module, Decodes):
             return _decoder_difference(module, batch.prompt, TOLERANCES[dtype])
     return None
 

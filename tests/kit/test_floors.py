@@ -31,6 +31,12 @@ class Bad(Bayes):
         return -3 * batch.target
 
 
+class CalledExact(Bayes):
+    """The prompt does not determine the answer: its best predictor is not the exact answer."""
+
+    floor_kind = "exact"
+
+
 class Accurate(Bayes):
     """Ranks by a metric of which more is better."""
 
@@ -50,6 +56,7 @@ def test_a_floor_below_chance_is_one():
         (Unknown, "floor_kind is 'baies', not one of exact, bayes, bound, none"),
         (Bad, r"the floor is worse than chance: its mean squared_error is \d.*, that of chance \d"),
         (Accurate, "the floor is worse than chance"),
+        (CalledExact, r"floor_kind is 'exact', but reference\(\) differs from exact_answer\(\)"),
     ],
 )
 def test_what_is_no_floor_is_named(task, reason):

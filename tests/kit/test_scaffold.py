@@ -134,6 +134,8 @@ def test_a_new_plugin_needs_this_release_of_iclbench(kind, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "name", "reason"),
     [
+        ("mixer", "any-name", "mixer: it comes with an architecture: iclbench new architecture"),
+        ("suite", "any-name", "docs/guide/recipe.md has a complete plugin of that kind"),
         ("tasks", "any-name", "unknown kind 'tasks'; did you mean 'task'"),
         ("task", "My Task", "is not a name"),
         ("task", "3d", "begin with a letter"),

@@ -116,6 +116,14 @@ class ReturnsNoDraws(LeastSquares):
         return {"larger": Shift("twice x", change=lambda d, _: d.update(x=2 * d["x"]))}
 
 
+class MixesErrors(LeastSquares):
+    """A loss that broadcasts (B, 1) against (B, 1, 1)."""
+
+    def metrics(self, prediction, batch):
+        errors = prediction[:, 0] - batch.target
+        return {"squared_error": errors.square().mean(dim=(1, 2))}
+
+
 class BroadcastsItsReference(LeastSquares):
     """A reference without a dimension, which differences with the targets would broadcast."""
 
@@ -130,6 +138,7 @@ class BroadcastsItsReference(LeastSquares):
             BroadcastsItsReference,
             r"reference\(\) returns \(8, 1\), not a prediction's \(8, 1, 1\)",
         ),
+        (MixesErrors, r"metrics\(\) mixes prompts: squared_error of a prompt changes with"),
         (DrawsElsewhere, "more than the generator"),
         (NoisyPrompts, "training prompts depend on more than the generator"),
         (RoundsTargets, "must stay float64"),
