@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 from test_campaign import SPACE, campaign, first, folder
@@ -45,6 +46,18 @@ def test_a_tuning_with_other_given_arguments_is_not_used(folder):
     cells = [cell for cell in cells_of(content, settings) if cell.model == "lsa"]
     assert [(cell.stage, cell.state) for cell in cells] == [("a", "done"), ("free", "to run")]
     assert cells[1].work.search is not None
+
+
+def test_a_budget_of_another_device_is_a_failure_of_what_is_to_be_trained(folder):
+    """A row that is there is done, wherever it was trained."""
+    gpu = campaign(folder, first(fields={"budget": "gpu-1s"}))
+    cells = cells_of(gpu, Settings(folder / "out", device="cpu"))
+    assert [(cell.model, cell.state) for cell in cells] == [("zero", "to run"), ("lsa", "failed")]
+    assert "device time" in cells[1].reason
+    content, settings = campaign(folder, first(fields={"budget": "1s"})), Settings(folder / "out")
+    assert run_campaign(content, settings) == []
+    cells = cells_of(content, replace(settings, device="meta"))
+    assert [cell.state for cell in cells] == ["done", "done"]
 
 
 def test_hours_do_not_count_what_a_checkpoint_has_done(folder, monkeypatch):

@@ -98,7 +98,7 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "count": len(rows),
         "most": MOST_ROWS,
         "fitting": len(boards[0].rows),
-        "ordered_by": _named(boards[0].tracks[:1])[0] if boards[0].tracks else "",
+        "ordered_by": _ordered_by(boards[0]),
         "beside": _beside(boards[0], views),
         "score": formats.score_title(boards[0].ranking, about.metric_of(boards[0])),
         "measure": measure_in_words(boards[0], about.task(boards[0].task)),
@@ -126,6 +126,12 @@ def _beside(board: Board, rows: Sequence[View]) -> str:
     if not any(row.get("missing") for row in rows):
         return ""
     return "target" if board.evaluation.floor.kind == "none" else "floor"
+
+
+def _ordered_by(board: Board) -> str:
+    """The track that orders the dot plot."""
+    first = next(iter(board.tracks), "")
+    return f"track {first}" if first else settings.OPEN_BUDGETS
 
 
 def _named(tracks: Iterable[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -85,23 +85,34 @@ class Progress:
             return cell("failed", reason=str(board_cell.error))
         try:
             asked_shifts(plan)
-            require_device(plan.spec.budget, find_device(self.settings.device))
             if plan.recipe is not None and self.campaign.trials > 0:
                 document = document or self.tuning(plan)
                 if document is None:
                     search = self._search(plan)
                     return cell("to run", search, seconds_left=self._seconds_of(search))
                 plan = tuned(plan, document)
+            return self._as_it_stands(cell, plan)
         except UsageError as error:
             return cell("failed", reason=str(error))
+
+    def _as_it_stands(self, cell: Callable[..., CampaignCell], plan: Plan) -> CampaignCell:
+        """The cell of a run that needs no search; raises UsageError for one that can't be made."""
         stands = standing_in(plan, self.stores)
         work = TrainRun(plan, adds_shifts=stands.state == "incomplete")
         if not stands.to_run:
             return cell("done" if stands.is_whole else "failed", work, stands.problem)
+        if not work.adds_shifts:
+            self._require_device(plan)
         return cell("to run", work, seconds_left=self._seconds_of(work))
+
+    def _require_device(self, plan: Plan) -> None:
+        """Raise UsageError for a budget of another device than the training would have."""
+        if plan.recipe is not None:
+            require_device(plan.spec.budget, find_device(self.settings.device))
 
     def _search(self, plan: Plan) -> TrainRun:
         """A run after a search; raises UsageError for one that can't be made."""
+        self._require_device(plan)
         search = self.campaign.search(plan.spec.model)
         require_not_given(plan, search)
         planned = planned_search(plan, self.settings, search)

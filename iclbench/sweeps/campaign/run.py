@@ -117,7 +117,8 @@ def run_campaign(
                 for finished, (index, outcome) in enumerate(outcomes, start=before + 1):
                     name, is_error = missing[index].name, isinstance(outcome, BaseException)
                     reason = reason_of(outcome) if is_error else outcome
-                    report(f"[{finished}/{total}] {name}: {reason or 'done'}")
+                    takes = f" ({missing[index].seconds_left / 3600:.2g})" * (reason == NO_HOURS)
+                    report(f"[{finished}/{total}] {name}: {reason or 'done'}{takes}")
                     if reason not in {None, NO_HOURS}:
                         failures[name] = f"{name}: {reason}"
 
