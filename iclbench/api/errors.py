@@ -118,7 +118,9 @@ def _message(error: BaseException) -> str:
         text = str(error)
     except Exception:  # a plugin's error may fail at that too
         return ""
-    if type(error).__name__ == "ValidationError" and hasattr(error, "errors"):  # pydantic's
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError):
         details = [(".".join(map(str, d["loc"])), d["msg"]) for d in error.errors()]
         return "; ".join(": ".join(filter(None, detail)) for detail in details)
     # How torch says that a CPU's memory is short.

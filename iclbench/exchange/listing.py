@@ -60,9 +60,9 @@ def _is_record(path: str) -> bool:
 
 
 def written_by_iclbench(paths: Iterable[str]) -> list[str]:
-    """The files of a repository that an earlier push wrote.
+    """The files of a repository that have names of a push.
 
-    Names that any repository may have are those of a push only beside its records or its document.
+    Names that any repository may have count only beside records, or beside a dataset's document.
     """
     paths = list(paths)
     of_records = [

@@ -134,12 +134,14 @@ def _check_rows(task: Task[Any], batch: Batch) -> None:
     shape = expected_shape(task, batch)
     prediction = torch.randn(shape, generator=generator, dtype=torch.float64)
     together, count = task.metrics(prediction, batch), len(batch.target) // 2
+    if not count:
+        return
     truth = {name: values[:count] for name, values in batch.truth.items()}
     prompt = map_tensors(lambda t: t[:count], batch.prompt)
     alone = task.metrics(prediction[:count], Batch(prompt, batch.target[:count], truth))
     for name, values in together.items():
         same = name in alone and len(alone[name]) == min(count, len(values))
-        same = same and torch.allclose(alone[name], values[:count], rtol=1e-6, equal_nan=True)
+        same = same and torch.allclose(alone[name], values[:count], rtol=1e-4, equal_nan=True)
         expect(same, f"metrics() mixes prompts: {name} of a prompt changes with the others")
 
 

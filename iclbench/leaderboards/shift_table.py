@@ -96,7 +96,9 @@ def _line(records: Sequence[Record], name: str, *, relative: bool) -> Line:
         for record in records
     )
     lost = tuple(
-        name in record.evaluations and _is_lost(record.evaluations[name], ranking)
+        name in record.evaluations
+        and not record.chance
+        and _is_lost(record.evaluations[name], ranking)
         for record in records
     )
     intervals = tuple(

@@ -63,7 +63,6 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
             _unseeded(architecture, task, config)
             or find_problem(module, task)
             or _outside_state(architecture, task, config)
-            or differing_cache(architecture, task, config)
         )
         after = torch.get_default_dtype()
     finally:
@@ -75,6 +74,8 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
             module64 = architecture.build(signature, config)
             problem = _lower_state(module64) or find_lower_precision(module64, task)
         expect(problem is None, f"not fit for float64: {problem}")
+    problem = differing_cache(architecture, task, config)
+    expect(problem is None, str(problem))
     claims_causal = isinstance(module, BackboneModel)
     claims_causal |= isinstance(module, SequenceModel) and getattr(config, "causal", False)
     if signature.causal or claims_causal:

@@ -26,6 +26,7 @@ from ..runs.plan import Plan, resolve
 from ..runs.reuse import standing
 from ..runs.run import run_plans
 from ..runs.settings import Settings
+from ..runs.shifts import asked_shifts
 from ..runs.store import RecordStore
 from ..training.interruption import ignore, interruptible
 
@@ -103,8 +104,9 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
     if stays:
         # Each cell alone would be trained from its first step, at many times the cost, and without
         # room on the disk it would fail too.
-        ids = {plan.spec.id for plan in begun}
-        return [reason if plan.spec.id in ids else None for plan in plans]
+        store = RecordStore(settings.out)
+        stand = [standing(store, plan.spec, asked_shifts(plan)) for plan in plans]
+        return [None if stands.is_whole else reason for stands in stand]
     report(f"{len(requests)} runs as one program: {reason}; going on with {len(parts)} parts of it")
     return [outcome for part in parts for outcome in _run_together(part, settings)]
 

@@ -8,9 +8,6 @@ from pathlib import Path
 from ..api.errors import UsageError
 from ..files import STAGING
 
-#: The folders that a run or a search writes beside its records; one of them is there.
-WRITTEN = ("objects", "tunings", "checkpoints")
-
 
 def record_paths(given: Sequence[Path]) -> list[Path]:
     """The given records, and those in the given folders, each once.
@@ -31,24 +28,24 @@ def record_paths(given: Sequence[Path]) -> list[Path]:
         records = [path]
         if path.is_dir():
             below = [p for p in sorted(path.rglob("*.json")) if is_record(p)]
-            records = [p for p in below if not _is_beside(p.relative_to(path).parts[:-1], path)]
+            beside = beside_records()
+            folders = {p: p.relative_to(path).parts[:-1] for p in below}
+            records = [
+                p
+                for p in below
+                if beside.isdisjoint(folders[p])
+                and not any(name.startswith(STAGING) for name in folders[p])
+            ]
+            if below and not records:
+                raise UsageError(
+                    f"all records in {path} are in folders named {' or '.join(sorted(beside))}, "
+                    "which lie beside the records of a campaign: give such a folder itself"
+                )
         if not records:
             raise UsageError(f"there are no records in {path}")
         for record in records:
             paths.setdefault(record.resolve(), record)
     return list(paths.values())
-
-
-def _is_beside(names: Sequence[str], given: Path) -> bool:
-    """Whether folders below a given one lead to what is no record of its own.
-
-    A folder with such a name is a campaign's only beside what a campaign writes.
-    """
-    if any(name.startswith(STAGING) for name in names):
-        return True
-    beside = beside_records()
-    outs = [given.joinpath(*names[:i]) for i, name in enumerate(names) if name in beside]
-    return any((out / name).is_dir() for out in outs for name in WRITTEN)
 
 
 def beside_records() -> set[str]:

@@ -36,6 +36,12 @@ class Forgets(Sums):
         return self.linear(x).cumsum(dim=1), None
 
 
+class Vanishes(Sums):
+    def extend(self, x, cache):
+        sums, cache = super().extend(x, cache)
+        return sums, cache * torch.nan
+
+
 class Fails(Sums):
     def extend(self, x, cache):
         return super().extend(x, cache["sums"] if cache is not None else None)
@@ -76,6 +82,7 @@ def _with(kind, task):
     ("kind", "reason"),
     [
         (Forgets, r"extend\(\) of Forgets differs from its forward pass at position 2: the cache"),
+        (Vanishes, r"extend\(\) of Vanishes differs from its forward pass at position 2"),
         (Fails, r"extend\(\) of Fails fails at position 2"),
         (Cut, r"extend\(\) of Cut gives \(2, 1, 8\) at position 0, not \(2, 2, 8\)"),
     ],
@@ -84,6 +91,11 @@ def test_a_cache_of_another_model_is_refused(kind, reason):
     made, config = architecture(kind)
     with pytest.raises(ConformanceError, match=reason):
         check_architecture(made, PREFIXES, config)
+
+
+def test_a_model_that_reads_ahead_needs_no_cache():
+    made, config = architecture(Forgets)
+    assert differing_cache(made, PREFIXES, config.model_copy(update={"causal": False})) is None
 
 
 def test_a_decoder_of_its_own_is_compared_with_the_forward_pass(monkeypatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iclbench import RecordError, RecordStore, RunError, RunSpec, verify
+from iclbench import RecordError, RecordStore, RunError, RunSpec, UsageError, verify
 from iclbench.api.costs import BudgetReport
 from iclbench.runs.budget import FixedSteps, known_steps, steps_path
 from iclbench.runs.plan import resolve
@@ -142,17 +142,16 @@ def test_trials_and_seeds_of_a_campaign_in_a_folder_below_are_no_rows(tmp_path):
     for folder in ("campaign", "campaign/seeds", "campaign/tuning", "campaign/sweeps/one"):
         (tmp_path / folder / "ridge").mkdir(parents=True)
         (tmp_path / folder / "ridge" / name).write_text("{}")
-    (tmp_path / "campaign" / "objects").mkdir()
     assert record_paths([tmp_path]) == [tmp_path / "campaign" / "ridge" / name]
 
 
-def test_folders_of_other_records_may_have_such_names(tmp_path):
-    name = "ridge/lsa-0123456789abcdef.json"
-    paths = [tmp_path / folder / name for folder in ("seeds", "tuning")]
-    for path in paths:
-        path.parent.mkdir(parents=True)
-        path.write_text("{}")
-    assert record_paths([tmp_path]) == paths
+def test_folders_of_other_records_with_such_names_are_told(tmp_path):
+    path = tmp_path / "seeds" / "ridge" / "lsa-0123456789abcdef.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    with pytest.raises(UsageError, match="are in folders named seeds or sweeps or tuning"):
+        record_paths([tmp_path])
+    assert record_paths([tmp_path / "seeds"]) == [path]
 
 
 def test_seeds_of_the_published_boards_are_not_trained_again(tmp_path):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from test_campaign import campaign, first, folder
 
 from iclbench.runs.settings import Settings
+from iclbench.sweeps.campaign.cell import CampaignCell
 from iclbench.sweeps.campaign.cells import cells_of
-from iclbench.sweeps.campaign.run import one_per_search, run_campaign, run_cell
+from iclbench.sweeps.campaign.run import before_waiting, one_per_search, run_campaign, run_cell
 
 __all__ = ["folder"]
 
@@ -64,3 +65,17 @@ def test_what_waits_has_its_turn_before_later_stages(folder):
     assert lines == [
         "[1/4] a: zero on plain: done", "[2/4] a: lsa on plain: done",
         "[3/4] b: lsa on plain: done", "[4/4] c: elsa on plain: done"]  # fmt: skip
+
+
+def test_what_waits_in_vain_changes_no_order():
+    cells = [
+        CampaignCell("a", "plain", "first", "waiting"),
+        CampaignCell("a", "plain", "lsa", "to run"),
+        CampaignCell("b", "plain", "the best of a", "waiting"),
+        CampaignCell("b", "systems", "elsa", "to run"),
+        CampaignCell("c", "plain", "gru", "to run"),
+    ]
+    missing = [cell for cell in cells if cell.state == "to run"]
+    assert [cell.model for cell in before_waiting(cells, missing)] == ["lsa"]
+    assert [cell.model for cell in before_waiting(cells, missing[1:])] == ["elsa"]
+    assert before_waiting(cells, missing[2:]) == missing[2:]

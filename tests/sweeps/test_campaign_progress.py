@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from test_campaign import SPACE, campaign, first, folder
 
-from iclbench.runs.budget import FixedSteps, steps_path
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import RecordStore, read_record
 from iclbench.runs.training import checkpoint_path
@@ -67,8 +66,8 @@ def test_hours_do_not_count_what_a_checkpoint_has_done(folder, monkeypatch):
     path = checkpoint_path([cell.plan], settings.out)
     path.parent.mkdir(parents=True)
     path.touch()
-    steps_path(path).write_text(FixedSteps(asked="10s", steps=1000, rate=50.0).model_dump_json())
-    monkeypatch.setattr(Checkpoint, "load_values", lambda path: {"step": 750})
+    values = {"step": 750, "layout": {"steps": 1000}}
+    monkeypatch.setattr(Checkpoint, "load_values", lambda path: values)
     assert seconds_left(cells_of(content, settings)) == pytest.approx(0.25 * 2 * 10)
 
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from ...api.budget import Budget
 from ...api.errors import IclbenchError
 from ...api.record import Record
 from ...api.suite import Suite, SuiteBoard
@@ -110,10 +111,18 @@ def _trained(table: SuiteTable) -> list[SuiteRow]:
 def _budgets(suite: Suite, trained: Sequence[SuiteRow]) -> View:
     """The suite's own budget, and that of most comparable rows where it is another one."""
     own = Counter(str(board.fields.get("budget") or "") for board in suite.boards).most_common(1)
-    compared = Counter(e.track for e in trained if e.is_compared and e.track != OPEN)
+    compared = Counter(e.track for e in trained if e.is_compared and _is_budget(e.track))
     most = compared.most_common(1)
     budget = most[0][0] if most and most[0][0] != own[0][0] else ""
     return {"own_budget": own[0][0], "budget": budget}
+
+
+def _is_budget(track: str) -> bool:
+    try:
+        Budget.parse(track)
+    except ValueError:
+        return False
+    return True
 
 
 def _column(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> View:

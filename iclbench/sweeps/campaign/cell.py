@@ -60,7 +60,7 @@ def _has_fixed_steps(cell: CampaignCell) -> bool:
     if cell.work is None:  # a winner that is not known yet has a budget, or else such steps
         return cell.state == "waiting" and not cell.seconds_left
     if cell.to_run and isinstance(cell.work, RunSweep):
-        return cell.work.has_steps and not cell.seconds_left
+        return cell.work.has_steps and not cell.work.entry.hours
     if not cell.to_run or not isinstance(cell.work, TrainRun | TrainSeed):
         return False
     adds_shifts = isinstance(cell.work, TrainRun) and cell.work.adds_shifts

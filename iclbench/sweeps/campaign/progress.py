@@ -48,13 +48,19 @@ from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed
 SWEEPS = "sweeps"
 
 
+#: What has been said of files that are no tunings: each round of a campaign reads them again.
+_told: set[str] = set()
+
+
 def _sound_tunings(folders: Iterable[Path]) -> Iterator[TuningDocument]:
     """The tunings in these folders; a line says which file is not one."""
     for path in (path for folder in folders for path in sorted(folder.glob("*.json"))):
         try:
             yield read_tuning(path)
         except RecordError as error:
-            report(f"left out: {error}")
+            if str(error) not in _told:
+                report(f"left out: {error}")
+            _told.add(str(error))
 
 
 class Progress:
@@ -101,8 +107,7 @@ class Progress:
         work = TrainRun(plan, adds_shifts=stands.state == "incomplete")
         if not stands.to_run:
             return cell("done" if stands.is_whole else "failed", work, stands.problem)
-        if not work.adds_shifts:
-            self._require_device(plan)
+        self._require_device(plan)
         return cell("to run", work, seconds_left=self._seconds_of(work))
 
     def _require_device(self, plan: Plan) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ...api.budget import Budget
 from ...api.errors import CheckpointError
-from ...runs.budget import known_steps, steps_path
 from ...runs.plan import Plan
 from ...runs.reuse import Standing, standing
 from ...runs.settings import Settings
@@ -57,12 +56,11 @@ def share_left(plan: Plan, settings: Settings) -> float:
         return 1.0
     try:
         values = Checkpoint.load_values(path)
-        is_fixed = plan.spec.budget is not None and plan.steps is None
-        steps = known_steps(steps_path(path)).steps if is_fixed else plan.steps or plan.recipe.steps
     except CheckpointError:
         return 1.0
-    # Trained models that are still to be evaluated have no step.
-    return 0.0 if "kept" in values else max(1.0 - int(values.get("step", 0)) / steps, 0.0)
+    if "kept" in values:  # trained models that are still to be evaluated
+        return 0.0
+    return max(1.0 - int(values.get("step", 0)) / max(int(values["layout"]["steps"]), 1), 0.0)
 
 
 def seconds_of(plan: Plan) -> float:

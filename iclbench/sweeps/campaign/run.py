@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...api.config import parse_config
-from ...api.errors import IclbenchError, UsageError, reason_of
+from ...api.errors import IclbenchError, RecordError, UsageError, reason_of
 from ...api.executor import Executor, JobListener, QueueExecutor
 from ...api.spec import RunSpec
 from ...api.tuning import TuningDocument
@@ -126,13 +126,16 @@ def run_campaign(
 def before_waiting(
     cells: Sequence[CampaignCell], missing: list[CampaignCell]
 ) -> list[CampaignCell]:
-    """Those of the `missing` cells that come before all that wait, whose turn is next.
+    """Those of the `missing` cells that come before a waiting one's turn: those of no later stage.
 
-    All of them if there are none: then what waits can't get what it waits for in this round.
+    That is the first waiting cell that has such cells before it; without any, all are returned.
     """
-    waits = [i for i, cell in enumerate(cells) if cell.state == "waiting"]
-    names = {cell.name for cell in cells[: waits[0]]} if waits else set()
-    return [cell for cell in missing if cell.name in names] or missing
+    order = {stage: i for i, stage in enumerate(dict.fromkeys(cell.stage for cell in cells))}
+    for waiting in (cell for cell in cells if cell.state == "waiting"):
+        before = [cell for cell in missing if order[cell.stage] <= order[waiting.stage]]
+        if before:
+            return before
+    return missing
 
 
 def one_per_search(cells: list[CampaignCell]) -> list[CampaignCell]:
@@ -197,8 +200,7 @@ def run_cell(job: dict[str, Any]) -> str | None:
                     run_seed(_plan(job), job["seed"], settings, job["patience"])
                 case "run":
                     plan = _tuned(_plan(job), job["search"], settings)
-                    if job["published"] is not None:
-                        take_record(Path(job["published"]), plan.spec, settings.out)
+                    _take_record(plan, job["published"], settings)
                     run_plans([plan], settings)
     except IclbenchError as error:
         return str(error)
@@ -221,6 +223,15 @@ def _tuned(plan: Plan, search: dict[str, Any] | None, settings: Settings) -> Pla
         plan, settings, SearchSettings(**search), lambda line: report_now(f"{name}: {line}")
     )
     return tuned(plan, document)
+
+
+def _take_record(plan: Plan, published: str | None, settings: Settings) -> None:
+    """Take the published record of a run; where it is damaged, the run is trained again."""
+    try:
+        if published is not None:
+            take_record(Path(published), plan.spec, settings.out)
+    except RecordError as error:
+        report_now(f"not taken: {error}")
 
 
 def _run_sweep(job: dict[str, Any], settings: Settings) -> str | None:
