@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..leaderboards.board import Board
-from ..leaderboards.shift_table import LOST_LEGEND, Line, shift_lines, shifted_rows
+from ..leaderboards.shift_table import Line, lost_legend, shift_lines, shifted_rows
 from .table import Cell, Column, Table
 
 
@@ -34,7 +34,7 @@ def shift_matrix(board: Board) -> Table | None:
         rows.append(cells)
     notes = [*legend, *dict.fromkeys(reasons)]
     if any(any(line.lost) for line in lines):
-        notes.append(LOST_LEGEND)
+        notes.append(lost_legend())
     title = f"{board.title} v{board.task_version} · {board.dtype} · under shift"
     return Table(columns, rows, title=title, notes=tuple(notes))
 

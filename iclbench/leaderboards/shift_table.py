@@ -10,17 +10,11 @@ from ..api.ranking import Ranking
 from ..api.record import MAIN, Record
 from ..api.results import Evaluation
 from ..api.statistics import Statistics
-from ..runs.limits import LOST
 from .board import Board
 from .row import Row
 
 #: The first line of a matrix: the prompts that models train on.
 TRAINED = "as in training"
-#: What the signs ≤ and ≥ before a score mean.
-LOST_LEGEND = (
-    "≤ and ≥: half of the answers or more are lost. Their errors count as "
-    f"{LOST:,.0f} root mean squares of the targets, so that the score is only a bound."
-)
 
 
 @dataclass(frozen=True)
@@ -49,6 +43,17 @@ class Line:
     def bound(self) -> str:
         """The sign before a score that is lost: digits are at most, errors at least so many."""
         return "≤" if self.score == "digits" else "≥"
+
+
+def lost_legend() -> str:
+    """What the signs ≤ and ≥ before a score mean."""
+    # Imported here: it brings torch, which boards without shifts do without.
+    from ..runs.limits import LOST
+
+    return (
+        "≤ and ≥: half of the answers or more are lost. Their errors count as "
+        f"{LOST:,.0f} root mean squares of the targets, so that the score is only a bound."
+    )
 
 
 def shifted_rows(board: Board) -> list[Row]:

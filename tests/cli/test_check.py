@@ -48,4 +48,4 @@ def test_the_traceback_of_a_failed_check_is_shown_on_request(cli, package_folder
 def test_an_unknown_package(cli, package_folder):
     outcome = cli("check", "iclbenchh")
     assert (outcome.code, outcome.out) == (2, "")
-    assert "did you mean 'iclbench' or " in outcome.err
+    assert "did you mean 'iclbench'?" in outcome.err

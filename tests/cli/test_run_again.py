@@ -139,5 +139,5 @@ def test_an_unknown_shift_is_refused_before_any_time_is_spent(cli, tmp_path, wor
     run = ("run", "--model", "zero,transformer", *TASK, *TINY, "--out", tmp_path)
     outcome = cli(*run, "--shift", "quadrant", *words)
     assert (outcome.code, outcome.out) == (2, "")
-    assert "unknown shift 'quadrant'; did you mean 'quadrants' or" in outcome.err
+    assert "unknown shift 'quadrant'; did you mean 'quadrants'?" in outcome.err
     assert not list(tmp_path.rglob("*.json"))

@@ -17,7 +17,7 @@ from ..descriptions import Description, Descriptions
 from ..grouping import grouped
 from ..representative import representing
 from ..row import Row
-from ..shift_table import LOST_LEGEND, Line, shift_lines, shifted_rows
+from ..shift_table import Line, lost_legend, shift_lines, shifted_rows
 from . import settings
 from .figure import View, figure
 from .magnitudes import extent, spans_magnitudes
@@ -58,7 +58,7 @@ def _shift_matrix(board: Board, title: str, about: Descriptions) -> View | None:
              for line in members]
             for members in grouped(lines, lambda line: line.score).values()
         ],
-        "lost": LOST_LEGEND if any(any(line.lost) for line in lines) else "",
+        "lost": lost_legend() if any(any(line.lost) for line in lines) else "",
         "reasons": sorted({cell for line in lines for cell in line.cells if isinstance(cell, str)}),
         "missing": list(dict.fromkeys(about.model(r.record.spec.model).title for r in missing)),
     }  # fmt: skip
