@@ -8,7 +8,7 @@ the site's first page.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,8 +46,7 @@ def overviews(boards: Sequence[Board]) -> list[Overview]:
 
 def _overview(boards: Sequence[Board], dtype: str, origin: str) -> Overview:
     of_dtype = [board for board in boards if board.dtype == dtype]
-    rows = [[row for row in credible(board.rows) if row.origin == origin] for board in of_dtype]
-    chosen = standing_for_titles(zip(of_dtype, rows, strict=True))
+    chosen = standing_for_titles(_with_rows(of_dtype, origin), boards_of_trained(of_dtype))
     best: dict[tuple[str, str], Row] = {}
     for title, standing in chosen.items():
         # Who trained for longer is not compared with who trained for less.
@@ -60,16 +59,32 @@ def _overview(boards: Sequence[Board], dtype: str, origin: str) -> Overview:
     return Overview(dtype, origin, tuple(chosen[t].board for t in sorted(chosen)), models, best)
 
 
-def standing_for_titles(boards: Iterable[tuple[Board, list[Row]]]) -> dict[str, Standing]:
+def boards_of_trained(boards: Sequence[Board]) -> list[Board]:
+    """The boards that stand for their titles by trained rows; other origins have the same ones."""
+    standings = standing_for_titles(_with_rows(boards, "trained")).values()
+    return [standing.board for standing in standings]
+
+
+def _with_rows(boards: Iterable[Board], origin: str) -> Iterator[tuple[Board, list[Row]]]:
+    """The boards, each with its credible rows of an origin."""
+    for board in boards:
+        yield board, [row for row in credible(board.rows) if row.origin == origin]
+
+
+def standing_for_titles(
+    boards: Iterable[tuple[Board, list[Row]]], preferred: Sequence[Board] = ()
+) -> dict[str, Standing]:
     """Which board stands for each title, of boards with those of their rows that are looked at.
 
-    It is of the task's newest version. A board with a training budget comes first, and then the one
-    with most models, and with most rows. Boards without rows stand for nothing.
+    It is of the task's newest version. One of the `preferred` comes first, then a board with a
+    training budget, the one with most models, and with most rows. Boards without rows stand for
+    nothing.
     """
-    chosen: dict[str, tuple[tuple[int, bool, int, int], Standing]] = {}
+    chosen: dict[str, tuple[tuple[int, bool, bool, int, int], Standing]] = {}
     for board, rows in boards:
         models = {row.record.spec.model for row in rows}
-        extent = (board.task_version, board.has_tracks, len(models), len(rows))
+        is_preferred = any(board is one for one in preferred)
+        extent = (board.task_version, is_preferred, board.has_tracks, len(models), len(rows))
         if rows and (board.title not in chosen or extent > chosen[board.title][0]):
             chosen[board.title] = extent, Standing(board, rows)
     return {title: standing for title, (_, standing) in chosen.items()}

@@ -30,9 +30,9 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
         "These are boards of iclbench: the best result of each model on each task. They hold "
         f"{counted(len(rows), 'record')} of {counted(len(tasks), 'task')}.{_budgets(rows)}",
         "Each column is one board of its task: the one whose models were trained with a budget,"
-        " or else the one with the most models. The list below each table gives its settings; a"
-        " task's page has all boards, and ranks each track separately. Tables of different "
-        "origins may show different boards of a task: compare their settings first. Each cell "
+        " or else the one with the most models. A table of another origin shows the same board if "
+        "it has rows there; if not, compare the settings first. The list below each table gives "
+        "them; a task's page has all boards, and ranks each track separately. Each cell "
         "shows the model's best row on that board. Rows from random weights come before rows "
         "from given weights, rows with seeds 0, 1, 2, … before those with one seed or chosen "
         "ones, and rows in the track of most of the board's models before others, which name "

@@ -50,6 +50,7 @@ def test_a_board_with_a_budget_stands_for_its_task(built):
     both = [(board, [*board.rows]), (tracked, [*tracked.rows])]
     for given in (both, both[::-1]):
         assert standing_for_titles(given)[board.title].board is tracked
+        assert standing_for_titles(given, [board])[board.title].board is board
     # A board without rows that are looked at stands for nothing.
     assert standing_for_titles([(tracked, []), both[0]])[board.title].board is board
     cells = overview_of(overview_page([tracked], ""), "float32 · ● trained")["baseconv"]

@@ -12,7 +12,7 @@ from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
 from ..level import is_lower_better, level_of
-from ..overview import standing_for_titles
+from ..overview import boards_of_trained, standing_for_titles
 from ..representative import is_one_training, representing
 from ..row import OPEN, Row
 from ..scale import board_scale
@@ -110,7 +110,8 @@ def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> It
     for group, members in families(boards, about).items():
         of_dtype = [board for board in members if board.dtype == choice.dtype]
         rows_of = [[row for row in board.rows if _fits(row, choice)] for board in of_dtype]
-        chosen = standing_for_titles(zip(of_dtype, rows_of, strict=True))
+        pairs = zip(of_dtype, rows_of, strict=True)
+        chosen = standing_for_titles(pairs, boards_of_trained(of_dtype))
         for title in sorted(chosen):
             board, rows = chosen[title]
             is_any = choice.origin == "trained" and not choice.track
