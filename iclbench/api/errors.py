@@ -6,6 +6,7 @@ import difflib
 import errno
 import re
 from collections.abc import Iterable
+from typing import TypeGuard
 
 from .names import visible
 
@@ -134,7 +135,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return short_of or "DefaultCPUAllocator: " in str(error)
 
 
-def is_no_room(error: BaseException) -> bool:
+def is_no_room(error: BaseException) -> TypeGuard[OSError]:
     """Whether a disk is full or fails, or a quota or a file's largest size is reached."""
     codes = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
     return isinstance(error, OSError) and error.errno in codes

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def _why(error: BaseException) -> str:
     """Why a run failed, in a line."""
-    if isinstance(error, OSError) and is_no_room(error):
+    if is_no_room(error):
         # What was trained is in the checkpoint, if that could be written.
         return f"{error.filename or 'a file'}: {error.strerror}; no record was written"
     known = isinstance(error, IclbenchError)

@@ -34,10 +34,10 @@ class Line:
     floor_name: str
     cells: tuple[float | str | None, ...]
     #: Each score's 95% interval; None where there is none.
-    intervals: tuple[tuple[float, float] | None, ...] = ()
+    intervals: tuple[tuple[float, float] | None, ...]
     #: Whether half of the errors or more are lost: they count as the limit of
     #: `iclbench.runs.limits`, so the score is that limit, and is no measurement.
-    lost: tuple[bool, ...] = ()
+    lost: tuple[bool, ...]
 
     @property
     def bound(self) -> str:

@@ -17,10 +17,10 @@ def shortened(names: Sequence[str]) -> list[str]:
     start = LONGEST_NAME // 2
     long = Counter(name[:start] for name in names if len(name) > LONGEST_NAME)
 
-    def shortened(name: str) -> str:
+    def short(name: str) -> str:
         if len(name) <= LONGEST_NAME:
             return name
         end = name[start - LONGEST_NAME :].partition(" ")[2] if long[name[:start]] > 1 else ""
         return name[: LONGEST_NAME - 1 - len(end)].rstrip(" ,=\xa0") + f"…{end}"
 
-    return [shortened(name) for name in names]
+    return [short(name) for name in names]
