@@ -78,3 +78,24 @@ def test_columns_of_the_home_page_are_sorted(page):
         assert models == sorted(models, key=str.lower)
         last = find(browser, "#matrix tbody tr")[-1]
         assert last.get_attribute("class") == "scale"
+
+
+def test_rows_without_a_number_come_last_in_a_board_s_table(page):
+    """A solver has no compute: it is not the cheapest."""
+    with opened(1400, False) as browser:
+        visit(browser, page.parent / "tasks" / "least-squares.html")
+        compute = """
+            const section = document.querySelector("section.evaluation");
+            const by = [...section.querySelectorAll("[data-sort]")]
+              .find((button) => button.textContent === "compute");
+            by.click();
+            const column = [...by.closest("tr").children].indexOf(by.closest("th"));
+            return [...section.querySelectorAll("tr[data-id]")]
+              .map((row) => row.cells[column].dataset.v);
+        """
+        for _ in range(2):
+            values = browser.execute_script(compute)
+            known = [value for value in values if value]
+            assert known
+            assert "" in values
+            assert values[: len(known)] == known
