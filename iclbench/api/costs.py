@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from pydantic import Field, model_validator
 
 from .config import Config
@@ -79,4 +81,7 @@ class ValidationCurve(Config):
         lengths |= {len(column) for by_seed in scores for column in by_seed}
         if lengths != {len(self.steps)} or len({len(by_seed) for by_seed in scores}) != 1:
             raise ValueError("its columns differ in length")
+        for quantiles in zip(*map(itertools.chain.from_iterable, scores[1:]), strict=True):
+            if None not in quantiles and list(quantiles) != sorted(quantiles):
+                raise ValueError("its quantiles are not in order")
         return self

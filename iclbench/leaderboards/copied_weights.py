@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from ..api.errors import PLUGIN_FAILURES, RecordError, reason_of
 from ..api.record import Record
+from ..runs.alike import answer_alike
 from ..runs.facts import recompute
-from ..runs.store import RecordStore, read_record
+from ..runs.store import RecordStore, read_record, read_values
 from ..runs.weights_facts import (
     Trained,
     are_copies,
@@ -21,14 +24,15 @@ from .board import comparable_facts
 
 
 def require_own_weights(path: Path, record: Record, others: Iterable[tuple[Path, Record]]) -> None:
-    """Raise RecordError if a seed's weights are nearly those of another row on the same board.
+    """Raise RecordError if a seed has nearly the weights or the answers of another of its board.
 
     Two trainings that start from one construction may end near it, so they are not compared. Raises
     RecordError too, naming the other row, if that one can't be built any more.
     """
     if not _has_own_weights(record):
         return
-    comparable = [(p, other) for p, other in others if _may_be_copied(other, record)]
+    on_board = [(p, other) for p, other in others if _may_be_copied(other, record)]
+    comparable = [(p, other) for p, other in on_board if other.spec.model == record.spec.model]
     models = _trained(path, record) if comparable else []
     for other_path, other in comparable:
         try:
@@ -40,13 +44,30 @@ def require_own_weights(path: Path, record: Record, others: Iterable[tuple[Path,
             ) from None
         if any(are_copies(model, copy) for model in models for copy in known):
             raise RecordError(f"{path}: its weights are those of {other_path}")
+    _require_own_answers(path, record, on_board)
+
+
+def _require_own_answers(path: Path, record: Record, others: Sequence[tuple[Path, Record]]) -> None:
+    """Raise RecordError if a seed answers like one of another row, of whichever model."""
+    own = _by_seed(path, record) if others else []
+    for other_path, other in others:
+        theirs = _by_seed(other_path, other)
+        if any(answer_alike(values, known) for values in own for known in theirs):
+            raise RecordError(f"{path}: its answers are those of {other_path}")
+
+
+def _by_seed(path: Path, record: Record) -> list[dict[str, np.ndarray]]:
+    """The values of each seed, by metric."""
+    values = read_values(path, record.main.values)
+    return [{n: array[i] for n, array in values.items()} for i in range(len(record.seeds))]
 
 
 def _may_be_copied(other: Record, record: Record) -> bool:
-    """Whether the other record is of the same model on the same board, with weights of its own."""
-    is_other = other.id != record.id and other.spec.model == record.spec.model
+    """Whether the other record is on the same board, with weights of its own."""
     return (
-        is_other and _has_own_weights(other) and comparable_facts(other) == comparable_facts(record)
+        other.id != record.id
+        and _has_own_weights(other)
+        and comparable_facts(other) == comparable_facts(record)
     )
 
 
@@ -74,9 +95,9 @@ def _has_own_weights(record: Record) -> bool:
 
 
 def published_of_task(record: Record, store: RecordStore) -> Iterator[tuple[Path, Record]]:
-    """The sound records of the same task and model in a store."""
+    """The sound records of the same task in a store."""
     for path in store.paths():
-        if path.parent.name == record.spec.task and path.name.startswith(f"{record.spec.model}-"):
+        if path.parent.name == record.spec.task:
             try:
                 yield path, read_record(path)
             except PLUGIN_FAILURES:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, problem_with, reason_of
-from ..api.names import is_plain_name, visible
 from ..api.record import MAIN, Record
 from ..api.tuning import tuning_bytes
 from ..console import Reporter, counted
@@ -23,7 +22,7 @@ from ..runs.store import RecordStore, read_record
 from ..runs.tuned import tuning_path
 from ..runs.verify import require_holding
 from . import formats
-from .argument_numbers import FOLLOWS, require_few_numbers
+from .argument_numbers import FOLLOWS
 from .arguments import argument_pairs
 from .board import comparable
 from .copied_weights import published_of_task, require_own_formula, require_own_weights
@@ -31,12 +30,8 @@ from .escaping import markdown
 from .groups import rows_of
 from .labels import labels_of
 from .page_parts import bullets, table_of
+from .publishable import require_costs, require_publishable
 from .row import Row
-
-#: The fewest prompts of a row that held-out prompts check: fewer could not contradict it.
-FEWEST_PROMPTS = 32
-#: The most bytes of weights that are published.
-LARGEST_WEIGHTS = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -77,16 +72,11 @@ def examine(
             f"{path}: its proof says retrained; only `iclbench verify --retrain --write` on the "
             "published record may write that. Submit the record as the run left it"
         )
-    require_few_numbers(record)
-    if has_held_out(record) and record.spec.eval_prompts < FEWEST_PROMPTS:
-        raise RecordError(
-            f"{path}: {record.spec.eval_prompts} prompts are too few to compare it with held-out "
-            f"ones: at least {FEWEST_PROMPTS}"
-        )
-    _require_files(path, record)
+    require_publishable(path, record)
     new = _require_new(path, record, store)
     checks = require_holding(path, device_name, trusted=trusted)
     if new:
+        require_costs(path, record)
         published = list(published_of_task(record, store))
         require_own_formula(path, record, published)
         require_own_weights(path, record, published)
@@ -184,27 +174,6 @@ def is_settled(path: Path, store: RecordStore) -> bool:
         return held_out_path(path).exists() or not has_held_out(read_record(path))
     except RecordError:  # it is refused later, with the reason
         return False
-
-
-def _require_files(path: Path, record: Record) -> None:
-    """The files must be named after the record, whole, and small enough to be published."""
-    name = PurePosixPath(record.file).name
-    if path.name != name:
-        raise RecordError(f"{path}: its name must be {name}")
-    spec = record.spec
-    checkpoint = PurePosixPath(spec.init or spec.weights or "").name
-    if spec.checkpoint_digest is not None and not is_plain_name(checkpoint):
-        raise RecordError(
-            f"{path}: the name of its checkpoint, {visible(checkpoint, 100)!r}, is not plain"
-        )
-    objects = Objects.beside(path)
-    for kind, reference in record.named_files():
-        size = objects.sound_path(reference).stat().st_size
-        if kind == "weights" and size > LARGEST_WEIGHTS:
-            raise RecordError(
-                f"{path}: its weights are {size / 1e6:.1f} MB; the limit is "
-                f"{LARGEST_WEIGHTS / 1e6:.0f} MB"
-            )
 
 
 def _require_new(path: Path, record: Record, store: RecordStore) -> bool:

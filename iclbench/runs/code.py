@@ -24,13 +24,14 @@ NOT_COUNTED = frozenset(
     for folder, names in {
         "api": ("__init__", "about", "costs", "entry", "errors", "executor", "names", "options",
                 "ranking", "record", "results", "stored", "suite", "tracker", "tuning"),
-        "runs": ("__init__", "additions", "arguments", "asked_answers", "caches", "causality",
-                 "checks", "code", "comparison", "cost_facts", "facts", "grading_facts", "heldout",
-                 "heldout_evaluation", "honesty", "inspection", "strangers", "objects", "proofs",
-                 "record_weights", "recorded", "recorded_answers", "recorded_endings",
-                 "recorded_model", "report", "retraining", "reuse", "rounding", "shift_records",
-                 "sizes", "state_size", "store", "stored", "suites", "tracking", "tuned", "values",
-                 "verify", "weights_facts"),
+        "runs": ("__init__", "additions", "alike", "arguments", "asked_answers", "caches",
+                 "causality", "checks", "code", "comparison", "cost_facts", "facts",
+                 "grading_facts", "heldout", "heldout_evaluation", "honesty", "inspection",
+                 "objects", "proofs", "record_weights", "recorded", "recorded_answers",
+                 "recorded_endings", "recorded_model", "report", "retraining", "reuse",
+                 "rounding", "shift_records", "sizes", "state_size", "store", "stored",
+                 "strangers", "suites", "time_limit", "tracking", "tuned", "values", "verify",
+                 "weights_facts"),
     }.items()
     for name in names
 )  # fmt: skip

@@ -31,6 +31,10 @@ CHEAPER = 10.0
 #: By how much the last point of a validation curve may be better than the weights are: in mean
 #: digits, and relatively for a mean error, which a few prompts decide, and for another metric.
 NEAR_DIGITS, NEAR_ERROR, NEAR_METRIC = 0.1, 0.5, 0.05
+#: A step of one model takes at least this long.
+LEAST_SECONDS = 1e-6
+#: By how much, relatively, times may contradict each other: clocks are read one after another.
+NEAR_SECONDS = 0.1
 #: A training may take this many times its budget: a rate that is measured before fixes the steps,
 #: and numbers that are too small to be computed quickly have made it twice as long.
 MOST_OVER = 10.0
@@ -74,14 +78,43 @@ def _budget(budget: BudgetReport, record: Record, recipe: Recipe) -> Iterator[Ch
     yield same("budget asked", budget.asked, record.spec.budget)
     if budget.asked != record.spec.budget:
         return
+    on_cpu = record.environment.device == "cpu"
     if budget.asked is None:
         yield same("budget steps", budget.steps, recipe.steps)
+        yield same("budget rate", budget.rate, None)
     else:
         asked = Budget.parse(budget.asked)
         yield from _asked_budget(asked, budget)
-        yield same("trained on a GPU", record.environment.device != "cpu", asked.on_gpu)
-    times = [budget.core_seconds, budget.wall_seconds, budget.device_seconds or 0.0]
-    yield Check("budget seconds", times, "at least 0", min(times) >= 0)
+        yield same("trained on a GPU", not on_cpu, asked.on_gpu)
+    if on_cpu:
+        yield same("device time", budget.device_seconds, None)
+    yield from _times(budget, record)
+
+
+def _times(budget: BudgetReport, record: Record) -> Iterator[Check]:
+    """The times of one seed, which are claimed, must not contradict each other."""
+    training, curve = record.training, record.validation_curve
+    assert training is not None
+    least = LEAST_SECONDS * training.steps
+    shortest = min(
+        budget.core_seconds,
+        budget.wall_seconds,
+        least if budget.device_seconds is None else budget.device_seconds,
+    )
+    yield Check("budget seconds", shortest, f"at least {least:g}", shortest >= least)
+    if budget.device_seconds is None:
+        # Besides torch's threads, others of the process may have worked.
+        most = budget.wall_seconds * (record.environment.threads + 1)
+        in_time = budget.core_seconds <= most
+        yield Check("core time of the threads", budget.core_seconds, f"at most {most:g}", in_time)
+    wall = training.seconds / len(record.seeds)
+    fits = math.isclose(budget.wall_seconds, wall, rel_tol=1e-6)
+    yield Check("wall-clock time per seed", budget.wall_seconds, wall, fits)
+    if curve is not None and curve.seconds:
+        used = budget.core_seconds if budget.device_seconds is None else budget.device_seconds
+        most = used * (1 + NEAR_SECONDS)
+        last = max(curve.seconds)
+        yield Check("validation seconds", last, f"at most {most:g}", last <= most)
 
 
 def _asked_budget(asked: Budget, budget: BudgetReport) -> Iterator[Check]:
@@ -106,7 +139,7 @@ def _curve(curve: ValidationCurve, record: Record, recipe: Recipe, plan: Plan) -
     others = sorted(set(curve.steps) - set(points_of(recipe.steps, recipe.chunk)))
     yield same("validation at other steps", others, [])
     ordered = all(a < b for a, b in itertools.pairwise(curve.steps))
-    ordered &= all(0 <= a <= b for a, b in itertools.pairwise(curve.seconds))
+    ordered &= curve.seconds == sorted(curve.seconds) and min(curve.seconds, default=0.0) >= 0
     yield same("validation in order", ordered, True)
     yield same("seeds of the validation", len(curve.mean), len(record.seeds))
     expected = [step_operations(record.operations, recipe, step) for step in curve.steps]

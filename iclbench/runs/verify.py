@@ -26,6 +26,7 @@ from ..api.task import Task
 from ..devices import find_device
 from ..plugins import host
 from ..precision import DTYPES, full_precision
+from .alike import seeds_alike
 from .asked_answers import compare_answers_used
 from .code import require_plugins
 from .comparison import RELATIVE, Check, close, compare_analyses, same
@@ -41,9 +42,12 @@ from .recorded import Recorded
 from .rounding import measure_rounded
 from .shifts import present_shifts, shifted_models, shifted_plan
 from .state_size import state_sizes
-from .store import read_record
+from .store import read_record, read_values
 from .strangers import require_harmless
+from .time_limit import time_limit
 
+#: How long a record may take to be verified, in minutes.
+MOST_MINUTES = 30.0
 #: How to verify a record all the same.
 TRUSTED = "; --trust (trusted=True) allows it, for records of people whom you trust"
 
@@ -61,15 +65,18 @@ def verify(
     when a plugin is missing.
 
     Without `trusted`, a record is refused that names a file, a folder, a dataset of the hub or an
-    optimizer to import: whoever made it would choose what this machine reads and runs.
+    optimizer to import: whoever made it would choose what this machine reads and runs. So is one
+    that takes more than half an hour.
     """
     path = Path(path)
     record = read_record(path)
     require_plugins(path, record)
     try:
-        if not trusted:
-            require_harmless(record, TRUSTED)
-        return _verify(path, record, device)
+        if trusted:
+            return _verify(path, record, device)
+        require_harmless(record, TRUSTED)
+        with time_limit(MOST_MINUTES, TRUSTED):
+            return _verify(path, record, device)
     except IclbenchError as error:
         if str(path) in str(error):
             raise
@@ -115,6 +122,7 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
             *compare_grading(path, record, plan, grader),
             *compare_answers_used(record, models),
             *compare_last_validation(record, plan, models, on_device),
+            *_compare_seeds(path, record),
         ]
         for name in present_shifts(record):
             checks += _compare_shift(path, record, shifted_plan(plan, name), models, on_device)
@@ -157,6 +165,14 @@ def _require_version(record: Record) -> None:
             f"made with version {spec.task_version} of {spec.task}, "
             f"which is now version {task.version}"
         )
+
+
+def _compare_seeds(path: Path, record: Record) -> Iterator[Check]:
+    """A check that trained seeds are trainings of their own; their values have been verified."""
+    seeds = [seed.seed for seed in record.seeds]
+    if record.spec.origin == "trained" and len(seeds) > 1:
+        alike = seeds_alike(seeds, read_values(path, record.main.values))
+        yield same("seeds with the answers of another", alike, [])
 
 
 def _compare_state(record: Record, module: nn.Module, plan: Plan) -> Iterator[Check]:

@@ -35,17 +35,22 @@ Built = Mapping[int | None, nn.Module]
 
 
 def built_models(plan: Plan, seeds: Iterable[int | None]) -> Built:
-    """The model of each seed before training, without the weights that it may begin with."""
-    models = {}
-    for seed in seeds:
-        with (
-            torch.random.fork_rng(devices=[]),
-            full_precision(DTYPES[plan.spec.dtype]),
-            bounded_model(plan.spec.model),
-        ):
-            torch.manual_seed(derive_seed("initialization", seed or 0))
-            models[seed] = plan.architecture.build(plan.task.signature, plan.config)
-    return models
+    """The model of each seed before training, without the weights that it may begin with.
+
+    Many seeds of a large model take the memory of all: see `unlike_saved` first.
+    """
+    return {seed: built_model(plan, seed) for seed in seeds}
+
+
+def built_model(plan: Plan, seed: int | None) -> nn.Module:
+    """The model of one seed before training, without the weights that it may begin with."""
+    with (
+        torch.random.fork_rng(devices=[]),
+        full_precision(DTYPES[plan.spec.dtype]),
+        bounded_model(plan.spec.model),
+    ):
+        torch.manual_seed(derive_seed("initialization", seed or 0))
+        return plan.architecture.build(plan.task.signature, plan.config)
 
 
 def is_construction(spec: RunSpec | ResolvedSpec) -> bool:
@@ -178,21 +183,21 @@ def _updated_buffers(module: nn.Module, plan: Plan) -> set[str]:
     }
 
 
-def unlike_saved(built: Built, states: States) -> list[str]:
+def unlike_saved(built: nn.Module, states: States) -> list[str]:
     """The tensors that the file lacks, or holds in another dtype or shape than a run would.
 
-    What is left out could not be compared, and another dtype may hide another value.
+    What is left out could not be compared, and another dtype may hide another value. `built` is the
+    model of any seed.
     """
-    others = set()
-    for seed, state in states.items():
-        saved = tensors_of(built[seed])
-        others |= {
+    return sorted(
+        {
             name
-            for name, tensor in saved.items()
+            for state in states.values()
+            for name, tensor in tensors_of(built).items()
             if name not in state
             or (state[name].dtype, state[name].shape) != (tensor.dtype, tensor.shape)
         }
-    return sorted(others)
+    )
 
 
 def _are_equal(built: Tensor, recorded: Tensor) -> bool:

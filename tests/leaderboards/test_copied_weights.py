@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from forging import reseal, states_of, values_of, with_answers_of, with_values, with_weights
 
@@ -66,3 +68,29 @@ def test_the_same_weights_on_another_board_are_a_row(cli, tmp_path):
     outcome = cli("submit", tmp_path, "--to", tmp_path / "boards")
     assert outcome.code == 0, outcome.err
     assert len(list(RecordStore(tmp_path / "boards" / "records").paths())) == 2
+
+
+def test_weights_of_another_model_are_refused(cli, tmp_path):
+    """A hybrid of attention alone is a transformer, and has its tensors under the same names."""
+    both = {"transformer": {}, "hybrid": {"mixers": ["attention"]}}
+    for model, args in both.items():
+        run(model=model, **TINY, model_args=args, out=tmp_path / model)
+    own, copy = (next(iter(RecordStore(tmp_path / model).paths())) for model in both)
+    copy = with_answers_of(with_values(with_weights(copy, states_of(own)), values_of(own)), own)
+    scores = json.loads(own.read_text())["validation_curve"]
+    del scores["seconds"]
+    copy = reseal(copy, lambda c: c["validation_curve"].update(scores))
+    assert cli("verify", copy).code == 0
+    outcome = cli("submit", own, copy, "--to", tmp_path / "boards")
+    assert outcome.code == 2
+    assert f"its answers are those of {own}" in outcome.err
+
+
+def test_a_new_row_does_not_lack_what_every_training_measures(cli, tmp_path):
+    run(model="baseconv", **TINY, out=tmp_path)
+    (path,) = RecordStore(tmp_path).paths()
+    path = reseal(path, lambda c: c.update(budget=None, missing={"budget": "lost"}))
+    assert cli("verify", path).code == 0
+    outcome = cli("submit", path, "--to", tmp_path / "boards")
+    assert outcome.code == 2
+    assert "it lacks its budget, which every training measures now" in outcome.err

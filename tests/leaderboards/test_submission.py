@@ -177,7 +177,7 @@ def test_another_name_or_too_large_weights_are_refused(cli, results, tmp_path, m
     other = path.with_name("better-0123456789abcdef.json")
     other.write_bytes(path.read_bytes())
     assert "its name must be baseconv-" in cli("submit", other, "--to", tmp_path / "boards").err
-    monkeypatch.setattr("iclbench.leaderboards.submission.LARGEST_WEIGHTS", 1000)
+    monkeypatch.setattr("iclbench.leaderboards.publishable.LARGEST_WEIGHTS", 1000)
     assert "the limit is" in cli("submit", path, "--to", tmp_path / "boards").err
 
 

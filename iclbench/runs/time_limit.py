@@ -1,0 +1,38 @@
+"""A limit to the time that a stranger's record may take: it may ask for ten million steps."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from ..api.errors import RecordError
+
+#: Seconds until it is raised again, where a plugin takes the first for a failure of its own.
+AGAIN = 5.0
+
+
+@contextmanager
+def time_limit(minutes: float, hint: str = "") -> Iterator[None]:
+    """Within the block, raise RecordError, which ends with `hint`, once so many minutes are over.
+
+    It interrupts Python, not a single operation of torch. There is no limit on Windows, nor in a
+    thread other than the main one, which gets no signals.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    if not (in_main and hasattr(signal, "setitimer")):
+        yield
+        return
+
+    def stop(*_: object) -> NoReturn:
+        raise RecordError(f"verifying it takes more than {minutes:g} minutes{hint}")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 60 * minutes, AGAIN)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
