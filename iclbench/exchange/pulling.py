@@ -58,9 +58,10 @@ def pull_records(
     with _staging(out) as staging:
         _require_total(source, listed.records, most)
         _fetch_all(source, [(e, MOST_RECORD_BYTES) for e in listed.records], staging)
-        records = [_sound_record(staging, entry.path, measure) for entry in listed.records]
+        records = [_sound_record(staging, entry.path) for entry in listed.records]
         for record in records:
             _require_no_other(store, record)
+        records = [_without_unseen_proof(staging, record, measure) for record in records]
         needed = _needed(source, records, listed)
         # Where nothing is measured, nobody has checked them either.
         held_out = _held_out(listed, records) if measure else []
@@ -89,7 +90,7 @@ def _staging(out: Path) -> Iterator[Path]:
             yield Path(temporary)
 
 
-def _sound_record(staging: Path, path: str, measure: bool) -> Record:
+def _sound_record(staging: Path, path: str) -> Record:
     try:
         record = read_record(staging / path)
         require_place(staging / path, record)
@@ -97,8 +98,12 @@ def _sound_record(staging: Path, path: str, measure: bool) -> Record:
         # Whoever pulls can't mend the source by running it again.
         reason = str(error).partition("; `run --force`")[0]
         raise _unstaged(reason, staging) from None
+    return record
+
+
+def _without_unseen_proof(staging: Path, record: Record, measure: bool) -> Record:
+    """The record without a proof of what is not repeated here: a training, or an evaluation."""
     if record.proof is not None and (is_retrained(record) or not measure):
-        # Nobody has trained it again here, or even evaluated it.
         record = without_proof(record)
         RecordStore(staging).write(record)
     return record

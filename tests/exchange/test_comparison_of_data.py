@@ -36,6 +36,26 @@ def test_other_numbers_and_other_padding_are_refused(tmp_path, row):
         _require_close(ours, written(tmp_path / "theirs", [row, PADDED[1]]))
 
 
+@pytest.mark.parametrize("size", [1e-9, 1e9])
+def test_numbers_may_differ_by_a_part_of_the_largest_whatever_its_size(tmp_path, size):
+    def scaled(*rows):
+        return [[size * value for value in row] for row in rows]
+
+    ours = written(tmp_path / "ours", scaled([1.0, 0.0], [-2.0, 3.0]))
+    _require_close(ours, written(tmp_path / "near", scaled([1.0, 1e-6], [-2.0, 3.0])))
+    with pytest.raises(RecordError, match="target differs from its task"):
+        _require_close(ours, written(tmp_path / "far", scaled([1.0, 0.01], [-2.0, 3.0])))
+
+
+@pytest.mark.parametrize("row", [[1.0], [1.0, None], [1.0, 2.0, 3.0], None])
+def test_gaps_are_refused(tmp_path, row):
+    ours = written(tmp_path / "ours", PADDED)
+    rows = [row, PADDED[1]] if row is not None else [None, [1.0, 2.0, -2.0, 3.0]]
+    theirs = written(tmp_path / "theirs", rows)
+    with pytest.raises(RecordError, match=r"lacks some of its numbers|columns and values"):
+        _require_close(ours, theirs)
+
+
 def test_ids_are_compared_exactly(tmp_path):
     """As numbers, two large ids would differ by less than rounding may."""
     ours = written(tmp_path / "ours", [[50_200, -1], [50_256, 7]])

@@ -190,6 +190,30 @@ def test_a_record_that_is_there_already_is_never_replaced(published, cli, tmp_pa
     assert len(list(RecordStore(out).paths())) == 2
 
 
+def test_what_this_machine_has_proved_is_not_replaced(published, cli, tmp_path):
+    out = tmp_path / "back"
+    assert cli("pull", "datasets/eve/board", "--out", out).code == 0
+    path, _ = record_of(published)
+    assert cli("verify", out / path, "--write").code == 0
+    proved = (out / path).read_bytes()
+    assert json.loads(proved)["proof"]["kind"] == "evaluated"
+    assert cli("pull", "datasets/eve/board", "--out", out).code == 0
+    assert (out / path).read_bytes() == proved
+
+
+def test_a_record_that_was_trained_again_is_the_author_s_own(published, cli, tmp_path):
+    out = tmp_path / "back"
+    assert cli("pull", "datasets/eve/board", "--out", out).code == 0
+    path, content = record_of(published)
+    mine = (out / path).read_bytes()
+    proof = {"kind": "retrained", "same_bits": True, "created": "2026-11-01T00:00:00+00:00",
+             "environment": content["environment"], "plugins": content["plugins"]}  # fmt: skip
+    again = forged(content, "created", "2026-11-01T00:00:00+00:00")
+    published.files[path] = json.dumps(forged(again, "proof", proof)).encode()
+    assert cli("pull", "datasets/eve/board", "--out", out).code == 0
+    assert (out / path).read_bytes() == mine
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "stays"),
     [("retrained", (), False), ("evaluated", (), False), ("evaluated", ("--verify",), True)],
