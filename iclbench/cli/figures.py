@@ -9,6 +9,7 @@ import typer
 
 from ..api.errors import UsageError, unknown
 from ..api.options import parse_names
+from ..console import report
 from ..sweeps.record_paths import record_paths
 from .common import end_with, options_given, show_table
 from .paths import usable_path
@@ -55,7 +56,7 @@ Records = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="The study's records.  [default: its own folder, or the published one]",
+        help="The study's records.  [default: its own folder; the published one if it has none]",
         parser=usable_path,
     ),
 ]
@@ -168,9 +169,11 @@ def _figure_of_study(
     from ..plugins import host
 
     study = find_study(name, host())
-    sweep, result = study_records(study, size, records)
+    sweep, result, folder = study_records(study, size, records)
     if sweep.figure is None:
         raise UsageError(f"{study.path} has no figure")
+    if records is None:
+        report(f"{study.name}: the records of {folder}")
     described = sweep.figure.model_copy(update={"title": title} if title else {})
     about = caption(study.caption or described.title, result.records, result.missing)
     _write(described, result.records, about, _path(file, kind, study.name.replace("/", "-")))

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..api.errors import UsageError, unknown
 from ..api.record import Record
@@ -88,27 +89,39 @@ def names_of_studies(host: PluginHost) -> set[str]:
     return {name for study in studies(host) for name in (study.name, study.path.stem)}
 
 
-def study_records(study: Study, size: str, folder: Path | None) -> tuple[SweepFile, SweepResult]:
-    """The study's sweep at a size, and its records in `folder` with the runs that lack one.
+class StudyRecords(NamedTuple):
+    """A study's sweep at a size, its records, the runs that lack one, and the folder of both."""
 
-    Without `folder`, the records are those in the sweep's own folder or the published ones,
-    whichever are more. Raises UsageError if there is no record at all.
+    file: SweepFile
+    result: SweepResult
+    folder: Path
+
+
+def study_records(study: Study, size: str, folder: Path | None) -> StudyRecords:
+    """The records of a study in `folder`.
+
+    Without `folder`, they are those in the sweep's own folder; if it has none, the published ones.
+    Raises UsageError if there is no record at all.
     """
     file = read_sweep_file(study.path).sized(size)
+    own = folder or Path(file.out)
     name = study.name.replace("/", "-")
     published = [Path(LEADERBOARDS, STUDIES, name), Path(LEADERBOARDS, RECORDS)]
-    folders = [folder] if folder else [Path(file.out), *(p for p in published if p.is_dir())]
-    results = [(recorded(file, candidate), candidate) for candidate in folders]
-    result, chosen = max(results, key=lambda pair: len(pair[0].records))
+    results = {own: recorded(file, own)}
+    # A run of one's own that failed must not replace the others by published ones.
+    if folder is None and not results[own].records:
+        results |= {path: recorded(file, path) for path in published if path.is_dir()}
+    chosen = max(results, key=lambda path: len(results[path].records))
+    result = results[chosen]
     if not result.records:
         reason = result.failures[0].reason if result.failures else "it has no runs"
-        searched = " or ".join(map(str, folders))
+        searched = " or ".join(map(str, results))
         size_flag = "" if size == QUICK else f" --size {size}"
         raise UsageError(
             f"{study.name}: none of its {result.missing} runs has a record in {searched} "
             f"({reason}); to make them: iclbench sweep {study.path}{size_flag} --out {chosen}"
         )
-    return file, result
+    return StudyRecords(file, result, chosen)
 
 
 def caption(title: str, records: Sequence[Record], missing: int = 0) -> str:

@@ -125,6 +125,19 @@ def test_a_damaged_record_is_named_as_in_a_figure_of_records(cli, study, tmp_pat
     assert (other.code, other.err) == (drawn.code, drawn.err)
 
 
+def test_own_records_come_before_more_published_ones(cli, study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(study / "records", tmp_path / "leaderboards" / "studies" / "small")
+    (tmp_path / "small.toml").write_text(f'out = "own"\n{SMALL}')
+    published = cli("leaderboard", "figure", "small.toml", "--file", "a.html")
+    assert "small: the records of leaderboards/studies/small" in published.err
+    one = {"model": "gradient-descent", "model_args": {"steps": 1}}
+    sweep({"defaults": {"task": "least-squares", "eval_prompts": 16}, "grid": [one]}, out="own")
+    own = cli("leaderboard", "figure", "small.toml", "--file", "b.html")
+    assert "small: the records of own" in own.err
+    assert "2 runs of the study have no record" in own.out
+
+
 DEPENDENT = """
 [figure]
 x = "eval_seed"
