@@ -31,10 +31,20 @@ if TYPE_CHECKING:
     from .api.config import Config, added_later
     from .api.digits import ErrorKind, Statistic
     from .api.draws import Draws, EvaluationRandom, Random, TrainingRandom
-    from .api.errors import IclbenchError, PluginError, RecordError, RunError, UsageError, unknown
+    from .api.errors import (
+        CheckpointError,
+        IclbenchError,
+        Interrupted,
+        PluginError,
+        RecordError,
+        RunError,
+        UnsupportedError,
+        UsageError,
+        unknown,
+    )
     from .api.evaluation import EvaluationContext, predict
     from .api.exact import evaluate_exactly, exact_least_squares, exact_matmul, exact_solve
-    from .api.executor import Executor, QueuedJob, QueueExecutor
+    from .api.executor import Executor, JobListener, QueuedJob, QueueExecutor
     from .api.floor import FloorKind
     from .api.graded_task import GradedTask
     from .api.grader import Completion, Grader
@@ -103,16 +113,18 @@ if TYPE_CHECKING:
     from .plugins import host
     from .precision import full_precision
     from .runs.checks import ConformanceError, check_architecture
+    from .runs.comparison import Check
     from .runs.load import load_task
     from .runs.recorded_model import load_model
     from .runs.retraining import Retraining, retrain
     from .runs.shift_records import evaluate_shifts
-    from .runs.store import RecordStore
+    from .runs.store import RecordStore, read_record
     from .runs.tracking import tracking
     from .runs.verify import verify
+    from .sweeps.cells import Failure
     from .sweeps.conformance import check_executor
-    from .sweeps.status import sweep_status
-    from .sweeps.sweep import submit_sweep, sweep
+    from .sweeps.status import SweepStatus, sweep_status
+    from .sweeps.sweep import SweepResult, submit_sweep, sweep
     from .training.interruption import interruptible
 
 #: The names of each module.
@@ -122,10 +134,11 @@ _HOME = {
     "StatesSize TrainingContext TrainsFaster offers",
     "api.classification": "ClassificationConfig ClassificationTask",
     "api.config": "Config added_later", "api.draws": "Draws EvaluationRandom Random TrainingRandom",
-    "api.errors": "IclbenchError PluginError RecordError RunError UsageError unknown",
+    "api.errors": "CheckpointError IclbenchError Interrupted PluginError RecordError RunError "
+    "UnsupportedError UsageError unknown",
     "api.evaluation": "EvaluationContext predict",
     "api.exact": "evaluate_exactly exact_least_squares exact_matmul exact_solve",
-    "api.executor": "Executor QueueExecutor QueuedJob", "api.graded_task": "GradedTask",
+    "api.executor": "Executor JobListener QueueExecutor QueuedJob", "api.graded_task": "GradedTask",
     "api.grader": "Completion Grader", "api.input_shifts": "input_shifts value_scale value_shifts",
     "api.metric": "Metric", "api.pool": "PooledConfig PooledTask",
     "api.prefixes": "PrefixConfig PrefixTask",
@@ -153,35 +166,39 @@ _HOME = {
     "nn.model": "SequenceModel", "nn.predictions": "SeveralPredictions",
     "nn.readout": "read_positions",
     "nn.tokens": "TokenTask", "nn.training_form": "training_form", "plugins": "host",
-    "precision": "full_precision", "runs.load": "load_task", "runs.store": "RecordStore",
-    "runs.recorded_model": "load_model",
+    "precision": "full_precision", "runs.load": "load_task",
+    "runs.store": "RecordStore read_record",
+    "runs.recorded_model": "load_model", "runs.comparison": "Check",
     "runs.checks": "ConformanceError check_architecture", "runs.shift_records": "evaluate_shifts",
     "runs.tracking": "tracking", "runs.verify": "verify", "sweeps.conformance": "check_executor",
-    "sweeps.status": "sweep_status", "sweeps.sweep": "submit_sweep sweep",
+    "sweeps.cells": "Failure", "sweeps.status": "SweepStatus sweep_status",
+    "sweeps.sweep": "SweepResult submit_sweep sweep",
 }  # fmt: skip
 _MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
 
 __all__ = [
     "CAPABILITIES", "UNASKED", "Architecture", "Asked", "Axis", "BackboneArchitecture",
-    "BackboneConfig", "BackboneModel", "Batch", "Board", "Boards", "Categorical",
-    "ClassificationConfig", "ClassificationTask", "Completion", "Config", "ConformanceError",
-    "Construction", "Decoder", "Decodes", "Distance", "Draws", "Entry", "ErrorKind",
-    "EvaluationContext", "EvaluationRandom", "Executor", "ExtendsPositions", "FactoredLogits",
-    "FloorKind", "GradedTask", "Grader", "GraderReport", "GradingCost", "IclbenchError",
-    "LinearSystem", "LocalLanguageModel", "Metric", "NamedMixer", "PluginError", "PooledConfig",
-    "PooledTask", "PrefixConfig", "PrefixTask", "Primary", "Pulled", "QueueExecutor", "QueuedJob",
-    "Random", "Recipe", "Record", "RecordError", "RecordStore", "Regression", "Retraining", "Ridge",
+    "BackboneConfig", "BackboneModel", "Batch", "Board", "Boards", "Categorical", "Check",
+    "CheckpointError", "ClassificationConfig", "ClassificationTask", "Completion", "Config",
+    "ConformanceError", "Construction", "Decoder", "Decodes", "Distance", "Draws", "Entry",
+    "ErrorKind", "EvaluationContext", "EvaluationRandom", "Executor", "ExtendsPositions",
+    "FactoredLogits", "Failure", "FloorKind", "GradedTask", "Grader", "GraderReport",
+    "GradingCost", "IclbenchError", "Interrupted", "JobListener", "LinearSystem",
+    "LocalLanguageModel", "Metric", "NamedMixer", "PluginError", "PooledConfig", "PooledTask",
+    "PrefixConfig", "PrefixTask", "Primary", "Pulled", "QueueExecutor", "QueuedJob", "Random",
+    "Recipe", "Record", "RecordError", "RecordStore", "Regression", "Retraining", "Ridge",
     "RunError", "RunSpec", "Sampling", "Sequence", "SequenceArchitecture", "SequenceConfig",
     "SequenceModel", "SeveralPredictions", "Shift", "ShowsIterates", "ShowsStates", "Signature",
-    "Solver", "Stage", "StatesSize", "Statistic", "Submitted", "Suite", "Task", "TaskConfig",
-    "Text", "TokenTask", "Tracker", "TrainingContext", "TrainingRandom", "TrainsFaster",
-    "UsageError", "added_later", "campaign", "check_architecture", "check_command", "check_config",
-    "check_executor", "check_grader", "check_metric", "check_plugin", "check_recipe", "check_suite",
-    "check_task", "compare", "digest_of", "evaluate_exactly", "evaluate_shifts",
-    "exact_least_squares", "exact_matmul", "exact_solve", "export_task", "file_digest",
-    "find_device", "find_mixer", "finite", "full_precision", "generate", "hookimpl", "host",
-    "initialize", "input_shifts", "interruptible", "leaderboard", "likeliest", "load_model",
-    "load_task", "map_tensors", "offers", "philox", "predict", "pull", "read_positions", "report",
+    "Solver", "Stage", "StatesSize", "Statistic", "Submitted", "Suite", "SweepResult",
+    "SweepStatus", "Task", "TaskConfig", "Text", "TokenTask", "Tracker", "TrainingContext",
+    "TrainingRandom", "TrainsFaster", "UnsupportedError", "UsageError", "added_later", "campaign",
+    "check_architecture", "check_command", "check_config", "check_executor", "check_grader",
+    "check_metric", "check_plugin", "check_recipe", "check_suite", "check_task", "compare",
+    "digest_of", "evaluate_exactly", "evaluate_shifts", "exact_least_squares", "exact_matmul",
+    "exact_solve", "export_task", "file_digest", "find_device", "find_mixer", "finite",
+    "full_precision", "generate", "hookimpl", "host", "initialize", "input_shifts",
+    "interruptible", "leaderboard", "likeliest", "load_model", "load_task", "map_tensors",
+    "offers", "philox", "predict", "pull", "read_positions", "read_record", "report",
     "require_writable", "retrain", "rightness", "run", "smoke_recipe", "submit", "submit_sweep",
     "sweep", "sweep_status", "to_device", "token_loss", "torch_generator", "tracking",
     "training_batch", "training_form", "tune", "unknown", "value_scale", "value_shifts", "verify",

@@ -9,6 +9,7 @@ import secrets
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -141,15 +142,17 @@ class PluginHost:
             self.plugins.remove(earlier)
         self.plugins.append(loaded)
 
-    def observe(self, observer: object, name: str) -> None:
-        """Call an object's run hooks too, for example those of a progress display."""
+    @contextmanager
+    def observing(self, observer: object, name: str) -> Iterator[None]:
+        """Within the block, call an object's run hooks too, such as those of a progress display."""
         # The number tells two observers of one name apart.
         self._manager.register(observer, name=f"{name} (observer)#{id(observer)}")
-
-    def forget(self, observer: object) -> None:
-        """Undo `observe`."""
-        if self._manager.is_registered(observer):
-            self._manager.unregister(observer)
+        try:
+            yield
+        finally:
+            # One that raised is no longer registered.
+            if self._manager.is_registered(observer):
+                self._manager.unregister(observer)
 
     def notify(self, hook: str, **arguments: Any) -> None:
         """Call a run hook, one plugin at a time; report and drop a plugin that raises."""

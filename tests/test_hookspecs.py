@@ -86,17 +86,16 @@ def test_plugin_may_bear_the_name_of_an_observer(package_folder):
     write_plugin(package_folder, "progress", WATCHER)
     plugins = PluginHost(only=["progress"])
     observer = Observer()
-    plugins.observe(observer, "progress")
-    plugins.notify("iclbench_run_started", spec=SimpleNamespace(id="an id"))
+    with plugins.observing(observer, "progress"):
+        plugins.notify("iclbench_run_started", spec=SimpleNamespace(id="an id"))
     assert observer.seen == ["an id"]
     assert importlib.import_module("progress_plugin").SEEN == [("started", "an id")]
 
 
 def test_observer_is_forgotten(package_folder):
     plugins, observer = PluginHost(only=[]), Observer()
-    plugins.observe(observer, "test")
-    plugins.forget(observer)
-    plugins.forget(observer)
+    with pytest.raises(ZeroDivisionError), plugins.observing(observer, "test"):
+        raise ZeroDivisionError
     plugins.notify("iclbench_run_started", spec=SimpleNamespace(id="an id"))
     assert observer.seen == []
 

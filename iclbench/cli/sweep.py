@@ -85,19 +85,16 @@ def sweep(
     _require_use(output, status=status, dry_run=dry_run, detach=detach)
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
-        from ..devices import require_devices
         from ..sweeps.cells import by_reason
+        from ..sweeps.executor import usable_executor
         from ..sweeps.files import read_sweep_file
-        from ..sweeps.programs import make_executor
         from .sweep_status import print_plan, print_status
 
         file = _file_of(file)
         sized = read_sweep_file(file).sized(size)
         folder = Path(out or sized.out)
-        runner = make_executor(
-            executor, parse_arguments(executor_args or [], "--executor-args"), folder
-        )
-        require_devices(device, workers or runner.workers, remote=runner.remote)
+        given = parse_arguments(executor_args or [], "--executor-args")
+        runner, _ = usable_executor(executor, given, out=folder, device=device, workers=workers)
         how: HowToRun = {
             "device": device,
             "engine": engine,

@@ -103,7 +103,7 @@ def tune(
             executor=executor,
             executor_args=parse_arguments(executor_args or [], "--executor-args"),
         )
-        plans = _plans(model, task, suite, with_files_of_weights(spec), search)
+        plans = _plans(model, task, suite, with_files_of_weights(spec))
         _say_unused(context, plans.values())
         output = Output(style, columns, sort)
         executor_of(search, settings)  # refuses once what every board would refuse
@@ -205,20 +205,17 @@ def _plans(
     task: str | None,
     suite: str | None,
     spec: dict[str, Any],
-    search: SearchSettings,
 ) -> dict[str, Plan]:
     """What to tune: one plan, or those of a suite that train, by model and task or board.
 
     Says which boards of the suite the model does not support. Raises UsageError if it is trained on
-    none of them, and for an argument that is given and searched.
+    none of them.
     """
     from ..api.config import parse_config
     from ..api.spec import RunSpec
     from ..runs.plan import resolve
     from ..runs.suites import find_suite, resolve_suite
-    from ..sweeps.tuning.space import require_free
 
-    require_free(search.space, spec.get("model_args") or {}, spec.get("recipe_args") or {})
     if (task is None) == (suite is None):
         raise UsageError("give either --task or --suite")
     if suite is None:

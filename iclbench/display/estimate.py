@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..api.budget import Budget
-from ..api.errors import CheckpointError
 from ..devices import find_device
 from ..precision import DTYPES, full_precision
 from ..runs.budget import require_device
 from ..runs.models import initial_module
-from ..runs.training import checkpoint_path
-from ..training.checkpoints import Checkpoint
+from ..sweeps.campaign.remaining import share_left
 from ..training.clock import Clock
 from ..training.loop import Training
 from ..training.random_streams import forked_generators
@@ -71,22 +69,8 @@ def estimate(plan: Plan, settings: Settings) -> Estimate:
         per_second = _rate(trial)
     # As for a budget: what the adaptive schedule measures between chunks takes its share.
     per_second /= 1.0 + measuring_share(plan.recipe)
-    left = plan.recipe.steps - _steps_done(plan, settings)
+    left = plan.recipe.steps * share_left(plan, settings)
     return Estimate(plan.recipe.steps, per_second, left / per_second)
-
-
-def _steps_done(plan: Plan, settings: Settings) -> int:
-    """The steps of the plan's checkpoint; 0 without one that can be read."""
-    path = checkpoint_path([plan], settings.out)
-    if not settings.resume or not path.exists():
-        return 0
-    try:
-        values = Checkpoint.load_values(path)
-    except CheckpointError:
-        return 0
-    assert plan.recipe is not None
-    # Trained models that are still to be evaluated have no step.
-    return plan.recipe.steps if "kept" in values else int(values.get("step", 0))
 
 
 def _rate(trial: Training) -> float:

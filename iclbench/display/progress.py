@@ -173,11 +173,8 @@ def progress_of_runs(total: int, number: int, name: str) -> Iterator[ProgressDis
     """A display of runs in this process: the one of this number, or 0 for what comes before any."""
     with ProgressDisplay(total) as display:
         display.begin(number, name)
-        host().observe(display, "progress")
-        try:
+        with host().observing(display, "progress"):
             yield display
-        finally:
-            host().forget(display)
 
 
 def progress_of_jobs(what: str) -> AbstractContextManager[ProgressDisplay]:

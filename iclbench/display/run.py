@@ -89,8 +89,7 @@ def _run(plan: Plan, settings: Settings, progress: bool | None) -> Record:
     with ExitStack() as stack:
         if is_shown(progress):
             display = stack.enter_context(ProgressDisplay())
-            host().observe(display, "progress")
-            stack.callback(host().forget, display)
+            stack.enter_context(host().observing(display, "progress"))
         return run_plans([plan], settings)[0]
 
 

@@ -22,6 +22,8 @@ from ..runs.intervals import components
 FEWEST = 5
 #: Points of the quadrature over one variance, and the probability that it leaves out at each end.
 POINTS, BEYOND = 20, 1e-9
+#: The values of t at which tails are computed; between them, their logarithm is interpolated.
+KNOTS = np.linspace(0.0, 50.0, 20_001)
 
 
 class SeedVariances(NamedTuple):
@@ -115,10 +117,12 @@ def p_values(
     p = np.ones_like(size)
     with np.errstate(divide="ignore", invalid="ignore"):
         least = 2 * stdtr(prompts - 1, -size / np.sqrt(of_prompts))
+    log_tails = np.log(np.maximum(2 * stdtr(prompts - 1, -KNOTS), np.finfo(float).tiny))
     for i, j in np.argwhere(np.tril(size > 0, -1) & ~(least >= most)):
         (first, weights), (second, others) = added[i], added[j]
         error = np.sqrt(of_prompts[i, j] + first[:, None] + second)
-        tails = 2 * stdtr(prompts - 1, -size[i, j] / error)
+        # 400 values of t a pair, and a thousand rows: computed, each would take ten times as long.
+        tails = np.exp(np.interp(size[i, j] / error, KNOTS, log_tails))
         p[i, j] = p[j, i] = weights @ tails @ others
     return p
 

@@ -26,8 +26,9 @@ from .stored import StoredFiles
 MOST_RECORD_BYTES = 2**26
 
 
-def read_record(path: Path) -> Record:
+def read_record(path: str | Path) -> Record:
     """The record in `path`; raises RecordError for a truncated or edited one, or another file."""
+    path = Path(path)
     try:
         return _parse(_read(path)).stored_in(StoredFiles(path))
     except RecordError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,11 @@ def tracking(
         if name not in chosen:
             raise UsageError(f"arguments for the tracker {name!r}, which is not asked for")
     observers = {name: _Observer(_maker(name, given.get(name, {}), Path(out))) for name in chosen}
-    try:
+    with ExitStack() as stack:
         for name, observer in observers.items():
-            host().observe(observer, f"tracker {name}")
+            stack.callback(observer.close)
+            stack.enter_context(host().observing(observer, f"tracker {name}"))
         yield
-    finally:
-        for observer in observers.values():
-            host().forget(observer)
-            observer.close()
 
 
 def _maker(name: str, args: Mapping[str, Any], out: Path) -> Callable[[], Tracker]:

@@ -78,14 +78,6 @@ class SweepFile(Config):
     )
     _source: str = PrivateAttr("sweep")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_recipes(cls, values: Any) -> Any:
-        # The former name of sizes: too far from theirs for a hint about unknown fields.
-        if isinstance(values, dict) and "recipes" in values:
-            raise ValueError("[recipes] is called [sizes] now")
-        return values
-
     @model_validator(mode="after")
     def _sizes_fit(self) -> SweepFile:
         if not self.grid:

@@ -60,9 +60,8 @@ def settings_json(settings: Settings) -> dict[str, Any]:
 
 
 def settings_of(job: Mapping[str, Any]) -> Settings:
-    """The settings of a job; one of an earlier version, which may wait in a queue, lacks some."""
-    known = {f.name: job[f.name] for f in fields(Settings) if f.name in job}
-    return Settings(**{**known, "out": Path(job["out"])})
+    """The settings of a job."""
+    return Settings(**{f.name: job[f.name] for f in fields(Settings)} | {"out": Path(job["out"])})
 
 
 def run_job(job: dict[str, Any]) -> list[str | None]:

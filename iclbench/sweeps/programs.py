@@ -6,39 +6,27 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..api.config import parse_config
 from ..api.errors import RecordError, RunError, UsageError, problem_with, reason_of
 from ..api.executor import Executor, QueuedJob, QueueExecutor
 from ..api.record import Record
-from ..api.spec import canonical_json
 from ..console import Reporter, counted
-from ..plugins import host
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..runs.training import checkpoint_of
 from .cells import Cells, SweepCell
 from .jobs import job_of, run_job
 
-#: The folder of executors' own files, in a sweep's output folder.
-JOBS_FOLDER = "jobs"
 #: How long a record that another machine wrote may take to be seen here.
 RECORD_SECONDS = 10.0
 
 #: The cell of every request of a job, None for a request of no cell; and the job.
 Queued = tuple[list[SweepCell | None], QueuedJob]
-
-
-def make_executor(name: str, args: Mapping[str, Any], out: Path) -> Executor:
-    """The executor of that name for an output folder; raises UsageError."""
-    executor: type[Executor] = host().load("executor", name, Executor)
-    config = parse_config(executor.Config, args, f"executor {name}")
-    return executor(config, out / JOBS_FOLDER / name)
 
 
 @dataclass
@@ -238,8 +226,8 @@ def jobs_of(cells: Sequence[SweepCell], jobs: Sequence[QueuedJob]) -> list[Queue
     Cells are known by their ids: one run may be asked for in other words, with a default spelled
     out. Where several jobs have had a cell, it belongs to the last.
     """
-    known = {key: cell for cell in cells for key in (cell.id, cell.request)}
-    groups = [(job, [known.get(key) for key in _keys(job)]) for job in jobs]
+    known = {cell.id: cell for cell in cells}
+    groups = [(job, [known.get(name) for name in job.job["ids"]]) for job in jobs]
     last = {cell.id: job.id for job, group in groups for cell in group if cell is not None}
     matched = []
     for job, group in groups:
@@ -247,11 +235,6 @@ def jobs_of(cells: Sequence[SweepCell], jobs: Sequence[QueuedJob]) -> list[Queue
         if any(members):
             matched.append((members, job))
     return matched
-
-
-def _keys(job: QueuedJob) -> list[str]:
-    """The ids of a job's cells; the requests in one of an earlier version, which lacks the ids."""
-    return job.job.get("ids") or [canonical_json(request) for request in job.job["requests"]]
 
 
 def group_cells(cells: Sequence[SweepCell], replicas: int) -> list[list[SweepCell]]:

@@ -13,8 +13,9 @@ from ..plugins import host
 from ..runs.reuse import standing
 from ..runs.store import RecordStore
 from .cells import Cells, Failure, SweepCell
+from .executor import JOBS_FOLDER, make_executor
 from .files import QUICK, SweepSource, read_sweep_file, stages_of
-from .programs import JOBS_FOLDER, checkpoint_of_group, group_missing, jobs_of, make_executor
+from .programs import checkpoint_of_group, group_missing, jobs_of
 
 State = Literal["done", "running", "waiting", "failed", "begun", "not begun"]
 #: Where a cell is, in the order in which states are shown.

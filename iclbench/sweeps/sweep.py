@@ -11,7 +11,6 @@ from ..api.errors import Interrupted, UsageError, unknown
 from ..api.executor import Executor, QueueExecutor
 from ..api.record import Record
 from ..console import Reporter
-from ..devices import require_devices
 from ..files import require_writable
 from ..runs.plan import Plan
 from ..runs.settings import Settings
@@ -19,10 +18,11 @@ from ..runs.store import RecordStore
 from ..training.gradients.choice import EngineName
 from ..training.interruption import interruptible
 from .cells import Cells, Failure, SweepCell, by_reason, runs_of
+from .executor import usable_executor
 from .files import QUICK, SweepFile, SweepSource, errors_of, read_sweep_file, stages_of
 from .jobs import plans_at_hand
 from .metric_names import require_metrics
-from .programs import Programs, group_missing, make_executor
+from .programs import Programs, group_missing
 
 
 @dataclass
@@ -79,7 +79,7 @@ def sweep(
     """
     with plans_at_hand() as plans:
         run = _Sweep(file, out, size, plans, how)
-        programs = run.programs(run.executor(executor, executor_args), workers, report)
+        programs = run.programs(executor, executor_args, workers, report)
         for number, stage in enumerate(run.stages, start=1):
             try:
                 with interruptible():
@@ -107,7 +107,7 @@ def submit_sweep(
     Raises UsageError for an executor without a queue.
     """
     run = _Sweep(file, out, size, {}, how)
-    programs = run.programs(run.executor(executor, executor_args), workers, report)
+    programs = run.programs(executor, executor_args, workers, report)
     if not isinstance(programs.executor, QueueExecutor):
         raise UsageError(f"executor {programs.executor.name} has no queue to submit programs to")
     for number, stage in enumerate(run.stages, start=1):
@@ -155,21 +155,22 @@ class _Sweep:
         self.stages = stages_of(self.file)
         self.cells = Cells(self.file, RecordStore(self.settings.out), plans)
 
-    def executor(self, executor: str | Executor, args: Mapping[str, Any] | None) -> Executor:
-        """The executor, which may be given by its name."""
-        if isinstance(executor, Executor):
-            return executor
-        return make_executor(executor, args or {}, self.settings.out)
+    def programs(
+        self,
+        executor: str | Executor,
+        args: Mapping[str, Any] | None,
+        workers: int | None,
+        report: Reporter,
+    ) -> Programs:
+        """What runs the cells.
 
-    def programs(self, executor: Executor, workers: int | None, report: Reporter) -> Programs:
-        """What runs the cells; raises UsageError for a device or a folder that can't be used."""
-        device, workers = self.settings.device, executor.workers if workers is None else workers
-        if workers < 1:
-            raise UsageError(f"workers={workers}: there must be at least 1")
-        require_devices(device, workers, remote=executor.remote)
-        require_writable(self.settings.out)
+        Raises UsageError for an executor, a device or a folder that can't be used.
+        """
+        out, device = self.settings.out, self.settings.device
+        usable, workers = usable_executor(executor, args, out=out, device=device, workers=workers)
+        require_writable(out)
         return Programs(
-            executor=executor,
+            executor=usable,
             workers=workers,
             replicas=self.file.replicas,
             settings=self.settings,

@@ -160,7 +160,7 @@ def test_a_dry_run_says_what_a_tuning_costs_and_where_a_training_goes_on(cli, tm
     assert "train from its checkpoint" not in cli(*args, "--no-resume").out
 
 
-@pytest.mark.parametrize("values", [{"step": 15}, {"kept": {}}])
+@pytest.mark.parametrize("values", [{"step": 15, "layout": {"steps": 20}}, {"kept": {}}])
 def test_a_dry_run_counts_the_steps_that_a_checkpoint_lacks(cli, tmp_path, values):
     args = ("run", "--model", "transformer", *TASK, *TINY, "--out", tmp_path, "--dry-run")
     (row,) = json.loads(cli(*args, "--format", "json").out)
@@ -230,10 +230,9 @@ def test_strict_fails_when_an_observer_was_dropped(cli, tmp_path):
     observer = Raising()
     args = ("run", "--model", "zero", *TASK, *TINY, "--out", tmp_path)
     try:
-        host().observe(observer, "raising")
-        outcome = cli(*args, "--strict")
+        with host().observing(observer, "raising"):
+            outcome = cli(*args, "--strict")
     finally:
-        host().forget(observer)
         host().problems.clear()
     assert outcome.code == 2
     assert "no luck" in outcome.err

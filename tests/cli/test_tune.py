@@ -179,6 +179,17 @@ def test_a_suite_is_tuned_and_run_by_one_command(cli, tmp_path):
     assert len(list((out / "tunings").glob("*.json"))) == 1
 
 
+def test_what_a_suite_gives_is_not_searched(cli, tmp_path):
+    suite = tmp_path / "tiny.toml"
+    suite.write_text(
+        TEXT.replace("[[board]]", "recipe_args = { learning_rate = 0.5 }\n\n[[board]]", 1)
+    )
+    args = ("tune", "--model", "baseconv", "--suite", suite, "--trials", "2", "--out", tmp_path)
+    refused = cli(*args, "--space", "learning_rate=[1e-4,1e-3]", "--dry-run")
+    assert refused.code == 2
+    assert "learning_rate can't be both given and searched" in refused.err
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

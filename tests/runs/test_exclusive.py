@@ -63,10 +63,9 @@ def test_an_observer_that_runs_is_dropped_with_the_reason(tmp_path, capsys, hook
 
     observer = type("Nested", (), {hook: staticmethod(hookimpl(nested))})()
     try:
-        host().observe(observer, "nested")
-        record = run(model="zero", **TINY, out=tmp_path)
+        with host().observing(observer, "nested"):
+            record = run(model="zero", **TINY, out=tmp_path)
     finally:
-        host().forget(observer)
         host().problems.clear()
     assert REFUSAL in capsys.readouterr().err
     assert record.metrics["squared_error"].mean > 0

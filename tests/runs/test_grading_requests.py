@@ -104,16 +104,13 @@ def test_a_run_whose_grading_failed_is_not_trained_again(tmp_path, provide, monk
     provide("grader", "fails", Fails)
     small = {"model_args": {"layers": 1, "width": 4}, "recipe_args": {"steps": 20, "batch": 2}}
     watch = Watch()
-    host().observe(watch, "watch")
-    try:
+    with host().observing(watch, "watch"):
         with pytest.raises(RunError, match="out of ink"):
             tell(tmp_path, model="transformer", grader="fails", **small)
         trained = watch.steps
         assert trained > 0
         monkeypatch.setattr(Fails, "failing", False)
         record = tell(tmp_path, model="transformer", grader="fails", **small)
-    finally:
-        host().forget(watch)
     assert watch.steps == trained
     assert record.grader.completions == 8
 
@@ -170,10 +167,7 @@ def test_a_grader_is_prepared_once_a_run_and_before_training(tmp_path, provide):
 
     provide("grader", "prepared", Prepared)
     watch = Watch()
-    host().observe(watch, "watch")
-    try:
+    with host().observing(watch, "watch"):
         tell(tmp_path, grader="prepared", grader_budget=2.0)
         tell(tmp_path, grader="prepared", grader_budget=2.0)
-    finally:
-        host().forget(watch)
     assert events == [("prepared", 4, 2.0), "started"]

@@ -117,13 +117,10 @@ def test_a_tracker_hears_how_a_run_ends(tmp_path, provide):
 
     provide("model", "failing", Failing)
     tracker = Tracker()
-    host().observe(tracker, "tracker")
-    try:
+    with host().observing(tracker, "tracker"):
         run(model="baseconv", **{**TINY, "recipe_args": {"steps": 1}}, out=tmp_path)
         with pytest.raises(RuntimeError):
             run(model="failing", **TINY, out=tmp_path)
-    finally:
-        host().forget(tracker)
     assert tracker.heard == [
         ("started", "baseconv"),
         ("step", 2),
@@ -191,12 +188,8 @@ def test_a_plan_that_fails_takes_no_other_s_record_with_it(tmp_path, monkeypatch
     monkeypatch.setattr(run_module, "evaluate_and_record", failing)
     monkeypatch.setattr(RecordStore, "write", failing_write)
     ends = Ends()
-    host().observe(ends, "tracker")
-    try:
-        with pytest.raises(RunError, match="no luck"):
-            run_plans(two_rates(), Settings(tmp_path))
-    finally:
-        host().forget(ends)
+    with host().observing(ends, "tracker"), pytest.raises(RunError, match="no luck"):
+        run_plans(two_rates(), Settings(tmp_path))
     assert heard == [("finished", 2e-3), ("failed", 1e-3)]
     (path,) = RecordStore(tmp_path).paths()
     assert read_record(path).spec.recipe_args["learning_rate"] == 2e-3

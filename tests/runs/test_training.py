@@ -114,12 +114,8 @@ def test_an_interrupted_run_tells_its_observers_and_continues(tmp_path, capsys):
             self.failures.append(error)
 
     observer = Interrupting()
-    host().observe(observer, "interrupting")
-    try:
-        with pytest.raises(Interrupted) as caught:
-            run(model="baseconv", **TINY, out=tmp_path, checkpoint_seconds=1e9)
-    finally:
-        host().forget(observer)
+    with host().observing(observer, "interrupting"), pytest.raises(Interrupted) as caught:
+        run(model="baseconv", **TINY, out=tmp_path, checkpoint_seconds=1e9)
     saved = re.fullmatch(r"baseconv on least-squares saved at step (\d+) of 20", str(caught.value))
     assert observer.failures == [caught.value]
     resumed = run(model="baseconv", **TINY, out=tmp_path)

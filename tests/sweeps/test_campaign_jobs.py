@@ -8,14 +8,14 @@ from iclbench.runs.settings import Settings
 from iclbench.sweeps.campaign.cell import CampaignCell
 from iclbench.sweeps.campaign.cells import cells_of
 from iclbench.sweeps.campaign.run import before_waiting, one_per_search, run_campaign, run_cell
+from iclbench.sweeps.jobs import settings_json
 
 __all__ = ["folder"]
 
 
 def test_a_job_that_fails_returns_the_reason(folder):
-    job = {"out": str(folder / "out"), "device": "cpu", "engine": "auto", "until": None,
-           "patience": 0.0, "seconds": 0.0, "does": "run",
-           "request": {"model": "lsa", "task": "nothing"},
+    job = {**settings_json(Settings(folder / "out", "cpu")), "until": None, "patience": 0.0,
+           "seconds": 0.0, "does": "run", "request": {"model": "lsa", "task": "nothing"},
            "tuning": None, "search": None}  # fmt: skip
     assert "nothing" in str(run_cell(job))
 

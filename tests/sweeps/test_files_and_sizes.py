@@ -51,7 +51,6 @@ def test_a_grid_overrides_the_defaults_argument_by_argument():
         ({"grid": [{}], "out": "a\0b"}, "out: a path has visible characters only"),
         ({"grid": [{}], "out": "x" * 501}, "out: .*at most 500 characters"),
         ({"grid": [{}], "sizes": {"../up": {}}}, "'../up' can't name a folder"),
-        ({"grid": [{}], "recipes": {"paper": {}}}, r"sweep: \[recipes\] is called \[sizes\] now"),
     ],
 )
 def test_a_bad_file_is_refused(content, message, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -179,8 +178,8 @@ def test_the_failure_of_a_job_is_that_of_its_cells_and_is_submitted_again(tmp_pa
 
 
 def test_a_cell_belongs_to_the_last_of_the_jobs_that_had_it():
-    queued = [QueuedJob(name, {"requests": [{}]}, "waiting") for name in ("0", "1")]
-    assert [job.id for _, job in jobs_of([SimpleNamespace(id="a", request="{}")], queued)] == ["1"]
+    queued = [QueuedJob(name, {"ids": ["a"]}, "waiting") for name in ("0", "1")]
+    assert [job.id for _, job in jobs_of([SimpleNamespace(id="a")], queued)] == ["1"]
 
 
 def test_grids_that_need_weights_wait_for_them(tmp_path, queue):
@@ -214,10 +213,7 @@ def test_a_job_has_the_settings_that_matter_elsewhere(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "run_plans", lambda plans, given: seen.append(given))
         run_job(job_of([request], settings))
-        queued_before = job_of([request], settings)
-        del queued_before["eval_batch"], queued_before["resume"]
-        run_job(queued_before)
-    assert seen == [settings, replace(settings, eval_batch=None, resume=True)]
+    assert seen == [settings]
 
 
 @pytest.fixture

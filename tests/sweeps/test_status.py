@@ -131,7 +131,7 @@ def test_queues_that_cannot_be_asked_hide_no_record(tmp_path, provide, cli):
     sweep({**content, "grid": [{"model": "zero"}]}, out=tmp_path)
     for name in ("down", "fake-queue"):
         (tmp_path / "jobs" / name).mkdir(parents=True)
-    FakeQueue(folder=tmp_path / "jobs" / "fake-queue").submit(len, [{"requests": []}], 1)
+    FakeQueue(folder=tmp_path / "jobs" / "fake-queue").submit(len, [{"ids": []}], 1)
     status = sweep_status(content, out=tmp_path)
     assert [one.state for one in status.cells] == ["done", "not begun"]
     (line,) = status.unanswered

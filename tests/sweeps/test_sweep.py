@@ -287,12 +287,8 @@ def test_an_interrupted_sweep_mentions_the_runs_that_need_weights(tmp_path):
             signal.raise_signal(signal.SIGINT)
 
     observer = Raising()
-    host().observe(observer, "raising")
-    try:
-        with pytest.raises(Interrupted) as caught:
-            sweep(content, out=tmp_path)
-    finally:
-        host().forget(observer)
+    with host().observing(observer, "raising"), pytest.raises(Interrupted) as caught:
+        sweep(content, out=tmp_path)
     assert re.fullmatch(
         r"baseconv on least-squares saved at step \d of 3; "
         "1 of 1 runs remain, plus those that need their weights",

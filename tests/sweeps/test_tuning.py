@@ -243,7 +243,7 @@ def test_a_campaign_takes_only_a_tuning_of_its_budget_with_enough_trials(searche
 
     def chosen(trials, **changes):
         campaign = Campaign.model_validate({"trials": trials, "stage": [stage]})
-        progress = Progress(campaign, Settings(tmp_path))
+        progress = Progress(campaign, Settings(tmp_path), print)
         progress.tunings = [document.model_copy(update=changes)]
         return progress.tuning(plan_of())
 

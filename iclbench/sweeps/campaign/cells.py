@@ -8,7 +8,8 @@ from functools import partial
 from ...api.budget import Budget
 from ...api.errors import UsageError
 from ...api.suite import SuiteBoard
-from ...console import counted
+from ...console import Reporter, counted
+from ...console import report as report_now
 from ...runs.plan import Plan
 from ...runs.settings import Settings
 from ...runs.suites import find_suite
@@ -19,9 +20,14 @@ from .progress import Progress
 from .work import TrainRun, TrainSeed
 
 
-def cells_of(campaign: Campaign, settings: Settings) -> list[CampaignCell]:
-    """All cells in the order of the stages, each once, with what is left of each."""
-    progress = Progress(campaign, settings)
+def cells_of(
+    campaign: Campaign, settings: Settings, report: Reporter = report_now
+) -> list[CampaignCell]:
+    """All cells in the order of the stages, each once, with what is left of each.
+
+    `report` gets a line for each file among the tunings that is none.
+    """
+    progress = Progress(campaign, settings, report)
     cells: dict[str, CampaignCell] = {}
     # A stage's winner may be a model that an earlier stage has too.
     repeated: list[CampaignCell] = []

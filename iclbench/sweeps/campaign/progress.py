@@ -10,7 +10,7 @@ from pathlib import Path
 from ...api.budget import Budget
 from ...api.errors import IclbenchError, RecordError, UsageError
 from ...api.tuning import TuningDocument
-from ...console import counted, report
+from ...console import Reporter, counted
 from ...devices import find_device
 from ...files import RECORDS, STUDIES
 from ...runs.budget import require_device
@@ -29,7 +29,7 @@ from ...runs.tuned import (
     tuned,
 )
 from ..files import read_sweep_file
-from ..tuning.planning import planned_search, require_not_given
+from ..tuning.planning import planned_search, points_in
 from ..tuning.trials import trial_budget
 from .apart import SEEDS, seed_plan, seed_settings
 from .cell import CampaignCell, State
@@ -48,30 +48,24 @@ from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed
 SWEEPS = "sweeps"
 
 
-#: What has been said of files that are no tunings: each round of a campaign reads them again.
-_told: set[str] = set()
-
-
-def _sound_tunings(folders: Iterable[Path]) -> Iterator[TuningDocument]:
+def _sound_tunings(folders: Iterable[Path], report: Reporter) -> Iterator[TuningDocument]:
     """The tunings in these folders; a line says which file is not one."""
     for path in (path for folder in folders for path in sorted(folder.glob("*.json"))):
         try:
             yield read_tuning(path)
         except RecordError as error:
-            if str(error) not in _told:
-                report(f"left out: {error}")
-            _told.add(str(error))
+            report(f"left out: {error}")
 
 
 class Progress:
     """What the output folder and the published boards hold of the cells."""
 
-    def __init__(self, campaign: Campaign, settings: Settings) -> None:
+    def __init__(self, campaign: Campaign, settings: Settings, report: Reporter) -> None:
         self.campaign, self.settings = campaign, settings
         folders = [
             folder / TUNINGS_FOLDER for folder in (settings.out, campaign.published) if folder
         ]
-        self.tunings = list(_sound_tunings(folders))
+        self.tunings = list(_sound_tunings(folders, report))
         self.stores = [RecordStore(settings.out), *self.published(RECORDS)]
 
     def published(self, folder: str) -> list[RecordStore]:
@@ -119,7 +113,6 @@ class Progress:
         """A run after a search; raises UsageError for one that can't be made."""
         self._require_device(plan)
         search = self.campaign.search(plan.spec.model)
-        require_not_given(plan, search)
         planned = planned_search(plan, self.settings, search)
         if problem := planned.why_none_runs:
             raise UsageError(problem)
@@ -180,8 +173,7 @@ class Progress:
         if document is None or len(document.trials) >= self.campaign.trials:
             return document
         search = self.campaign.search(plan.spec.model)
-        points = len(planned_search(plan, self.settings, search).trials)
-        return document if len(document.trials) >= points else None
+        return document if len(document.trials) >= len(points_in(plan, search)) else None
 
     def of_sweep(self, stage: Stage, entry: SweepEntry) -> CampaignCell:
         """The cell of a sweep. Grids that take weights of another count once those are there.

@@ -20,15 +20,14 @@ from ...api.spec import RunSpec
 from ...api.tuning import TuningDocument
 from ...console import Reporter, counted
 from ...console import report as report_now
-from ...devices import require_devices
 from ...files import RECORDS, require_writable
 from ...runs.plan import Plan, resolve
 from ...runs.run import run_plans
 from ...runs.settings import Settings
 from ...runs.tuned import tuned
 from ...training.interruption import ignore, interruptible
+from ..executor import usable_executor
 from ..jobs import settings_json, settings_of
-from ..programs import make_executor
 from ..sweep import sweep
 from ..tuning.search import tune_and_write
 from ..tuning.settings import SearchSettings
@@ -46,19 +45,14 @@ NO_HOURS = "not started: it needs more hours than are left"
 def executor_of(
     settings: Settings, name: str, arguments: Mapping[str, Any], workers: int
 ) -> Executor:
-    """The executor of a campaign.
-
-    Raises UsageError for one with a queue, for fewer than one worker, and for its device.
-    """
-    if workers < 1:
-        raise UsageError(f"workers={workers}: there must be at least 1")
-    program = make_executor(name, arguments, settings.out)
+    """The executor of a campaign; raises UsageError as `usable_executor`, and for a queue."""
+    out, device = settings.out, settings.device
+    program, _ = usable_executor(name, arguments, out=out, device=device, workers=workers)
     if isinstance(program, QueueExecutor):
         raise UsageError(
             f"--executor {name} has a queue, which campaigns don't support: a second "
             "start would submit running jobs again; use `iclbench sweep`"
         )
-    require_devices(settings.device, workers, remote=program.remote)
     return program
 
 
@@ -90,10 +84,11 @@ def run_campaign(
     until = None if hours is None else time.time() + 3600 * hours
     failures: dict[str, str] = {}
     tried: set[str] = set()
+    say = _once(report_now)
     with interruptible():
         # Each further round runs the cells that waited for those of an earlier one.
         while True:
-            cells = cells_of(campaign, settings)
+            cells = cells_of(campaign, settings, say)
             failures |= {c.name: f"{c.name}: {c.reason}" for c in cells if c.state == "failed"}
             done = {cell.name for cell in cells if cell.state == "done"}
             missing = [cell for cell in cells if cell.to_run and cell.name not in tried]
@@ -121,6 +116,18 @@ def run_campaign(
                     report(f"[{finished}/{total}] {name}: {reason or 'done'}{takes}")
                     if reason not in {None, NO_HOURS}:
                         failures[name] = f"{name}: {reason}"
+
+
+def _once(say: Reporter) -> Reporter:
+    """Says each line once: every round of a campaign reads the same files."""
+    said: set[str] = set()
+
+    def say_once(line: str) -> None:
+        if line not in said:
+            said.add(line)
+            say(line)
+
+    return say_once
 
 
 def before_waiting(

@@ -215,17 +215,6 @@ class _Forwarding:
         self._send("iclbench_training_step", spec=spec, step=step, loss=loss, steps=steps)
 
 
-@contextmanager
-def _forwarding(connection: Connection) -> Iterator[None]:
-    """Pass on the run hooks that are called in the block."""
-    observer = _Forwarding(connection)
-    host().observe(observer, "forwarding")
-    try:
-        yield
-    finally:
-        host().forget(observer)
-
-
 def _death(code: int | None) -> str:
     if code is not None and code < 0:
         names = {member.value: member.name for member in signal.Signals}
@@ -279,7 +268,8 @@ def _answer(request: bytes, connection: Connection) -> bytes:
     """The pickled outcome of a pickled (function, job, whether somebody listens)."""
     try:
         function, job, is_heard = pickle.loads(request)
-        with _forwarding(connection) if is_heard else nullcontext():
+        observed = host().observing(_Forwarding(connection), "forwarding")
+        with observed if is_heard else nullcontext():
             return pickle.dumps(function(job))
     except PLUGIN_FAILURES as error:
         return pickle.dumps(RunError(first_line(error)))

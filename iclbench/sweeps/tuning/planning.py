@@ -74,22 +74,22 @@ class PlannedSearch(NamedTuple):
 
 def planned_search(plan: Plan, settings: Settings, search: SearchSettings) -> PlannedSearch:
     """The search that `tune` would make; raises UsageError as `tune` does."""
+    # Also what a suite gives can't be searched.
+    require_free(search.space, plan.request.model_args, plan.request.recipe_args)
     if plan.request.init is not None and None not in plan.states:
         raise UsageError(
             "--init: these weights are of several seeds, and a trial has a seed of its own: give "
             "those of one seed"
         )
-    space = search_space(plan, search.space)
-    points = points_of(space, plan, search.trials, search.search_seed)
     store = RecordStore(settings.out / TRIALS_FOLDER)
-    return PlannedSearch(
-        plan, space, [_planned(plan, p, search.tuning_seeds, store) for p in points]
-    )
+    trials = [_planned(plan, p, search.tuning_seeds, store) for p in points_in(plan, search)]
+    return PlannedSearch(plan, search_space(plan, search.space), trials)
 
 
-def require_not_given(plan: Plan, search: SearchSettings) -> None:
-    """Raise UsageError for an argument that the plan's request gives and the search changes."""
-    require_free(search.space, plan.request.model_args, plan.request.recipe_args)
+def points_in(plan: Plan, search: SearchSettings) -> list[Point]:
+    """The points of a search, fewer than its trials where its space has no more."""
+    space = search_space(plan, search.space)
+    return points_of(space, plan, search.trials, search.search_seed)
 
 
 def _planned(plan: Plan, point: Point, seeds: int, store: RecordStore) -> PlannedTrial:

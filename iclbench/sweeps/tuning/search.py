@@ -14,16 +14,15 @@ from ...api.errors import reason_of
 from ...api.executor import Executor, JobListener
 from ...api.tuning import TuningDocument
 from ...console import Reporter, counted
-from ...devices import require_devices
 from ...runs.exclusive import alone
 from ...runs.plan import Plan
 from ...runs.settings import Settings
 from ...runs.store import RecordStore
 from ...runs.tuned import write_tuning
+from ..executor import usable_executor
 from ..jobs import job_of, request_of, run_job
-from ..programs import make_executor
 from .document import document_of
-from .planning import TRIALS_FOLDER, PlannedSearch, PlannedTrial, planned_search, require_not_given
+from .planning import TRIALS_FOLDER, PlannedSearch, PlannedTrial, planned_search
 from .settings import SearchSettings
 
 
@@ -42,7 +41,6 @@ def tune(
     and for a device that can't be used, and RunError if no trial gives a score.
     """
     search = search or SearchSettings()
-    require_not_given(plan, search)
     return run_search(planned_search(plan, settings, search), settings, search, report, listener)
 
 
@@ -75,14 +73,14 @@ def tune_and_write(
 
 
 def executor_of(search: SearchSettings, settings: Settings) -> tuple[Executor, int]:
-    """What runs the trials, and how many workers it has.
-
-    Raises UsageError for a device that they can't use.
-    """
-    executor = make_executor(search.executor, search.executor_args, settings.out / TRIALS_FOLDER)
-    workers = search.workers or executor.workers
-    require_devices(settings.device, workers, remote=executor.remote)
-    return executor, workers
+    """What runs the trials, and how many workers it has; raises UsageError as `tune` does."""
+    return usable_executor(
+        search.executor,
+        search.executor_args,
+        out=settings.out / TRIALS_FOLDER,
+        device=settings.device,
+        workers=search.workers,
+    )
 
 
 def _run(
