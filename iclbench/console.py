@@ -49,7 +49,7 @@ def write_line(line: str) -> None:
     that can't be written, to a full disk or a closed pipe, ends no work.
     """
     if sys.stderr is not None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed
             sys.stderr.write(f"{line}\n")
 
 

@@ -26,7 +26,7 @@ from . import hookspecs
 from .api.entry import Entry
 from .api.errors import PluginError, reason_of, unknown
 from .console import output_as_messages, report
-from .files import module_digest
+from .files import digest_of_module
 
 GROUP = "iclbench"
 
@@ -55,6 +55,10 @@ CATALOG_HOOKS = {
 
 #: Every hook, those that observe runs too.
 HOOKS = [name for name in vars(hookspecs) if name.startswith("iclbench_")]
+
+
+#: What is installed stays while a process runs.
+module_digest = functools.cache(digest_of_module)
 
 
 @dataclass(frozen=True)

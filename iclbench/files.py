@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -16,6 +15,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -153,10 +153,14 @@ def is_free(folder: Path) -> bool:
     return folder.is_dir() and all(path.name.startswith(STAGING) for path in folder.iterdir())
 
 
-def path_of(text: str | Path) -> Path:
-    """A path as a user writes it, with ~; raises UsageError for a user who is unknown."""
+def path_of(text: str | PathLike[str]) -> Path:
+    """A path as a user writes it, with ~; raises UsageError for an unknown user, or no path."""
     try:
         return Path(text).expanduser()
+    except TypeError:
+        raise UsageError(
+            f"{str(text)[:100]!r} is of type {type(text).__name__}, not a path"
+        ) from None
     except RuntimeError:
         raise UsageError(f"{text}: there is no such user") from None
 
@@ -193,8 +197,7 @@ def source_digest(files: Iterable[Path], root: Path) -> str:
     return digest.hexdigest()
 
 
-@functools.cache
-def module_digest(name: str) -> str:
+def digest_of_module(name: str) -> str:
     """`source_digest` of an imported module, or of all modules of a package."""
     module = sys.modules[name]
     file = getattr(module, "__file__", None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import importlib
 import os
 import pkgutil
 import secrets
-import sys
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,7 +22,10 @@ from .api.entry import Entry
 from .api.errors import PLUGIN_FAILURES, PluginError, UsageError, reason_of, unknown
 from .console import report
 from .discovery import CATALOG_HOOKS, HERE, Plugin, discover, guarded, load_plugin
+from .files import digest_of_module
 
+#: What is wrong with an object that is no plugin.
+NO_HOOKS = "no hooks: give an object with a method such as iclbench_architectures"
 #: The classes that have their name from their entry, so that those derived from them do not.
 _NAMED: weakref.WeakSet[type] = weakref.WeakSet()
 
@@ -134,6 +138,9 @@ class PluginHost:
             raise PluginError(f"plugin {name!r} is already there: {earlier.label}")
         replaced = self._manager.unregister(name=name) if earlier is not None else None
         loaded = _load_object(self._manager, plugin, name)
+        if not loaded.problem and not self._manager.get_hookcallers(plugin):
+            self._manager.unregister(plugin)
+            loaded = replace(loaded, problem=f"plugin {name!r} has {NO_HOOKS}")
         if loaded.problem:
             if replaced is not None:
                 self._manager.register(replaced, name=name)
@@ -211,7 +218,34 @@ def _load_object(manager: pluggy.PluginManager, target: object, name: str) -> Pl
     """The plugin that an object of this process is, in the place of an entry point."""
     module = target.__name__ if isinstance(target, ModuleType) else type(target).__module__
     point: Any = SimpleNamespace(name=name, value=module, dist=None, load=lambda: target)
-    # Nobody can tell whether code without a file is what it was, so each is other code.
-    source = None if getattr(sys.modules.get(module), "__file__", None) else secrets.token_hex(32)
     loaded = load_plugin(manager, point, None)
+    names = {module, *_modules_of_targets(loaded)}
+    # The digest of a package is that of all its modules.
+    source = _digest_of_modules({n for n in names if n.partition(".")[0] not in names - {n}})
     return replace(loaded, distribution=HERE, version="0", source=source)
+
+
+def _modules_of_targets(plugin: Plugin) -> Iterator[str]:
+    """The modules that a plugin's entries are of."""
+    for entry in (entry for entries in plugin.entries.values() for entry in entries):
+        if isinstance(entry.target, str):
+            yield entry.target.partition(":")[0]
+        else:
+            yield getattr(entry.target, "__module__", type(entry.target).__module__)
+
+
+def _digest_of_modules(names: set[str]) -> str:
+    """The digest of modules as they are now: a notebook may have edited and reloaded them.
+
+    Nobody can tell whether code without a file is what it was, so each is other code.
+    """
+    try:
+        found = [importlib.import_module(name) for name in sorted(names)]
+    except Exception:
+        return secrets.token_hex(32)  # whoever uses the entry learns of it
+    if not all(getattr(module, "__file__", None) for module in found):
+        return secrets.token_hex(32)
+    digests = [digest_of_module(module.__name__) for module in found]
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from types import ModuleType
 
 import pytest
 from fake_distributions import write_plugin
@@ -14,8 +13,7 @@ from layout import ROOT
 from support import only_record, run_python
 from test_docs import blocks
 
-from iclbench import Architecture, Entry, Executor, PluginError, Task, UsageError, hookimpl
-from iclbench.files import module_digest
+from iclbench import Architecture, Executor, PluginError, Task
 from iclbench.plugins import PluginHost, host
 from iclbench_least_squares.fixed import LeastSquares
 
@@ -197,65 +195,6 @@ def test_strict_makes_a_problem_an_error(package_folder, cli, monkeypatch, argum
 def test_strict_accepts_sound_plugins(sample_plugin, cli, monkeypatch, arguments):
     choose_plugins(monkeypatch, *FIRST_PARTY, "fine")
     assert cli(*arguments, "--strict").code == 0
-
-
-class Local:
-    """A plugin written in this process."""
-
-    def __init__(self, name="local-zero"):
-        self.name = name
-
-    @hookimpl
-    def iclbench_architectures(self):
-        return [Entry(self.name, "for a test", "iclbench_solvers.simple:Zero")]
-
-
-def test_an_object_is_a_plugin_of_this_process_and_can_be_replaced():
-    plugins = PluginHost(only=["solvers"])
-    plugins.add(Local(), "mine")
-    plugins.add(Local("other-zero"), "mine")
-    assert plugins.provider("model", "other-zero")[0].label == "mine (this-process 0)"
-    with pytest.raises(UsageError, match="unknown model 'local-zero'"):
-        plugins.provider("model", "local-zero")
-    with pytest.raises(PluginError, match="'solvers' is already there"):
-        plugins.add(Local(), "solvers")
-
-
-def test_code_without_a_file_is_other_code_each_time_that_it_is_added(monkeypatch):
-    plugins = PluginHost(only=["solvers"])
-    monkeypatch.setattr(Local, "__module__", "a_notebook")
-    monkeypatch.setitem(sys.modules, "a_notebook", ModuleType("a_notebook"))
-    digests = []
-    for _ in range(2):
-        plugins.add(Local(), "mine")
-        plugin = next(p for p in plugins.plugins if p.name == "mine")
-        digests.append(plugin.source_digest())
-        assert plugin.source_digest() == digests[-1]
-    assert digests[0] != digests[1]
-
-
-def test_a_module_that_is_added_has_the_digest_of_its_file():
-    plugins = PluginHost(only=[])
-    plugins.add(sys.modules["iclbench_solvers"], "mine")
-    plugin = next(p for p in plugins.plugins if p.name == "mine")
-    assert plugin.source_digest() == module_digest("iclbench_solvers")
-
-
-def test_an_object_with_an_invalid_hook_is_refused():
-    plugins = PluginHost(only=[])
-    with pytest.raises(PluginError, match="is not a name"):
-        plugins.add(Local("Not A Name"), "mine")
-    assert all(plugin.name != "mine" for plugin in plugins.plugins)
-
-
-def test_an_invalid_object_leaves_the_one_that_it_should_replace():
-    plugins = PluginHost(only=["solvers"])
-    plugins.add(Local(), "mine")
-    with pytest.raises(PluginError, match="is not a name"):
-        plugins.add(Local("Not A Name"), "mine")
-    assert plugins.provider("model", "local-zero")[0].name == "mine"
-    plugins.add(Local("other-zero"), "mine")
-    assert plugins.provider("model", "other-zero")[0].name == "mine"
 
 
 def test_a_class_without_a_name_has_that_of_its_entry(provide):

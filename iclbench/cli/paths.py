@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
+from ..files import path_of
+
 
 def path_text(text: str) -> str:
-    """The text of a path; raises typer's BadParameter if it is empty.
+    """The text of a path, which may begin with ~; raises typer's BadParameter if it is empty.
 
-    `Path` would take it for the working directory.
+    `Path` would take that for the working directory. A shell leaves the ~ of `--out=~/x` alone.
     """
     if not text:
         raise typer.BadParameter("the path is empty; use `.` for the working directory")
-    return text
+    return str(path_of(text)) if text.startswith("~") else text
 
 
 def usable_path(text: str | Path) -> Path:

@@ -189,9 +189,9 @@ class Summary:
 
         path, checks, failing = one_line(str(outcome.path)), outcome.checks, outcome.failing
         if failing:
-            typer.echo(f"{path}: facts that do not hold: {len(failing)} of {len(checks)}")
+            typer.echo(f"{path}: facts that do not hold: {len(failing):,} of {len(checks):,}")
         else:
-            typer.echo(f"{path}: all {len(checks)} facts hold")
+            typer.echo(f"{path}: all {len(checks):,} facts hold")
         if outcome.retrained:
             typer.echo(f"  {outcome.retrained}")
         if outcome.stale and (failing or self.every):

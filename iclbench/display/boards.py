@@ -24,7 +24,7 @@ from .terminal import print_text, write_table
 #: Columns of every row in CSV and JSON, where all boards are one table.
 _FACTS = (
     "board", "task", "task version", "task arguments", "dtype", "prompts", "evaluation digest",
-    "metric", "statistic", "better",
+    "metric", "statistic", "better", "score better",
 )  # fmt: skip
 
 #: The column of what ranks, by what tables are headed by and, with `-`, sorted by downward.
@@ -80,6 +80,7 @@ def board_table(board: Board) -> Table:
         "metric": ranking.metric,
         "statistic": ranking.statistic,
         "better": ranking.better,
+        "score better": ranking.better_score,
     }
     lines = [] if board.floor is None else [_floor_line(board.floor, board.ranking)]
     lines += [_line(row) for row in board.rows]

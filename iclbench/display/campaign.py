@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..files import path_of
 from ..runs.settings import Settings
 from ..sweeps.campaign.files import read_campaign
 from ..sweeps.campaign.run import run_campaign
@@ -38,7 +39,7 @@ def campaign(
     """
     content = read_campaign(Path(file))
     content = content if stage is None else content.only(stage)
-    settings = Settings(out=Path(out), device=device, engine=engine)
+    settings = Settings(out=path_of(out), device=device, engine=engine)
     how: dict[str, Any] = {
         "workers": workers,
         "hours": hours,

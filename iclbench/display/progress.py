@@ -36,7 +36,7 @@ def training_cost(spec: ResolvedSpec) -> str:
     """What a training takes: its seeds, and the steps or the budget of each."""
     seeds = counted(len(spec.seeds), "seed")
     if spec.budget is None:
-        return f"{seeds} for {spec.recipe_args.get('steps')} steps"
+        return f"{seeds} for {spec.recipe_args['steps']:,} steps"
     budget = Budget.parse(spec.budget)
     total = budget.times(len(spec.seeds))
     return f"{seeds} for {budget} of {budget.kind} each, {total} in all"

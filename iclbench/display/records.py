@@ -34,7 +34,7 @@ def facts_of(record: Record) -> Iterator[str]:
         yield (
             f"trained {seeds} for {counted(training.steps, 'step')} of "
             f"{counted(training.batch, 'prompt')} in "
-            f"{training.seconds:.0f} s ({training.engine}, {record.environment.device})"
+            f"{formats.seconds(training.seconds)} ({training.engine}, {record.environment.device})"
         )
         diverged = [str(s.seed) for s in record.seeds if s.diverged_at is not None]
         if diverged:
@@ -84,9 +84,9 @@ def metrics_table(record: Record) -> Table:
             importance=1 if mean else 8,
             label="95% interval of mean",
         ),
-        Column("99%", right=True, importance=6),
+        Column("99%", right=True, importance=6, label="99% quantile"),
         Column("largest", right=True, importance=7),
-        Column("1%", right=True, importance=9),
+        Column("1%", right=True, importance=9, label="1% quantile"),
         *(Column(name, right=True, extra=True) for name in ("digits low", "digits high")),
         *(Column(name, right=True, extra=True) for name in ("low", "high")),
     )

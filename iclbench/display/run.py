@@ -13,6 +13,7 @@ from ..api.config import parse_config
 from ..api.errors import UsageError
 from ..api.record import Record
 from ..api.spec import RunSpec
+from ..files import path_of
 from ..plugins import host
 from ..runs.plan import Plan, resolve
 from ..runs.record_weights import with_files_of_weights
@@ -78,10 +79,11 @@ def run(
     plan = resolve(request_of({name: given[name] for name in RunSpec.model_fields}))
     if tuned:
         paths = [tuned] if isinstance(tuned, str | Path) else tuned
-        plan = tuned_by_files(plan, [Path(path) for path in paths])
+        plan = tuned_by_files(plan, [path_of(path) for path in paths])
+    folder = path_of(out)
     if force:
-        plan = replacing_record(plan, RecordStore(out))
-    settings = Settings(**{f.name: given[f.name] for f in fields(Settings)} | {"out": Path(out)})
+        plan = replacing_record(plan, RecordStore(folder))
+    settings = Settings(**{f.name: given[f.name] for f in fields(Settings)} | {"out": folder})
     return _run(plan, settings, progress)
 
 
@@ -105,7 +107,7 @@ def request_of(given: Mapping[str, Any], verb: str = "run") -> RunSpec:
     """
     if not isinstance(given["model"], str):
         raise UsageError(
-            f"model is a {type(given['model']).__name__}, not the name of a model; "
+            f"model is of type {type(given['model']).__name__}, not the name of a model; "
             'docs/guide/weights.md, "Your own torch model", shows how to run a module'
         )
     requested = {name: value for name, value in given.items() if value is not None}

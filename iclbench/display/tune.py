@@ -10,7 +10,7 @@ from typing import Any
 from ..api.errors import unknown
 from ..api.spec import RunSpec
 from ..api.tuning import TuningDocument
-from ..files import require_writable
+from ..files import path_of, require_writable
 from ..runs.plan import Plan, resolve
 from ..runs.settings import Settings
 from ..sweeps.tuning.search import tune_and_write
@@ -69,7 +69,7 @@ def tune(
         executor=executor,
         executor_args=executor_args or {},
     )
-    settings = Settings(out=Path(out), device=device, engine=engine)
+    settings = Settings(out=path_of(out), device=device, engine=engine)
     require_writable(settings.out)
     if is_shown(progress):
         return tune_with_progress(plan, settings, search)[1]

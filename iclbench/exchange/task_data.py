@@ -22,7 +22,15 @@ from ..api.options import Arguments
 from ..api.prompts import Batch
 from ..api.task import Task
 from ..console import counted
-from ..files import STAGING, file_digest, is_free, nearest_existing, staged, write_atomically
+from ..files import (
+    STAGING,
+    file_digest,
+    is_free,
+    nearest_existing,
+    path_of,
+    staged,
+    write_atomically,
+)
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..runs.sizes import require_room, require_small_arguments
@@ -58,7 +66,7 @@ def export_task(
         raise unknown("dtype", dtype, DTYPES)
     if not isinstance(seed, int) or seed < 0:
         raise UsageError(f"seed={seed!r} is no whole number of 0 or more")
-    folder = Path(out)
+    folder = path_of(out)
     earlier = _earlier_export(folder)
     loaded = _load(task, dict(task_args or {}), prompts)
     names = [*TEXTS, *(_data_path(name) for name in _file_names(loaded))]

@@ -13,6 +13,7 @@ from ..api.record import Record
 from ..api.results import Evaluation
 from ..api.spec import canonical_json
 from ..console import counted
+from ..files import path_of
 from ..runs.code import installed_code
 from ..runs.statistics import GRADE
 from ..runs.store import RecordStore, folder_of_records, read_record
@@ -183,7 +184,7 @@ def leaderboard(out: str | Path = "results") -> Boards:
 
     Raises UsageError where there is no such folder, and RecordError for a damaged record.
     """
-    store = RecordStore(folder_of_records(Path(out)))
+    store = RecordStore(folder_of_records(path_of(out)))
     return boards([read_record(path) for path in store.paths()], store)
 
 

@@ -87,6 +87,7 @@ def _numbers(row: Row) -> dict[str, Any]:
         "metric": ranking.metric,
         "better": ranking.better,
         "statistic": ranking.statistic,
+        "score_better": ranking.better_score,
         "score": row.score,
         "score_low": row.bounds.low,
         "score_high": row.bounds.high,

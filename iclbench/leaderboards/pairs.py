@@ -29,15 +29,16 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     `low` … `high` over seeds and prompts, the two-sided `p`, and `better`: a or b where the
     difference is significant, in errors and in the metric that ranks; of others it is not known
     which direction is better. Where nothing follows, since values are not finite or seeds too few,
-    `low`, `high` and `p` are NaN. A single trained seed is taken as it is: its difference holds for
-    that seed, and says nothing of which model is better. In the metric that ranks, digits within
-    one of the attainable error count as that, as on boards. Grades of two graders have no line.
+    `low`, `high` and `p` are NaN, and `note` says so. A single trained seed is taken as it is: its
+    difference holds for that seed, and says nothing of which model is better. In the metric that
+    ranks, digits within one of the attainable error count as that, as on boards. Grades of two
+    graders have no line.
 
     Raises UsageError unless both were evaluated on the same prompts, targets and dtype.
     """
     import pandas as pd
 
-    first, second = (x if isinstance(x, Record) else read_record(Path(x)) for x in (a, b))
+    first, second = (x if isinstance(x, Record) else read_record(x) for x in (a, b))
     for what, x, y in (
         ("task", _task(first), _task(second)),
         ("task arguments", first.main.task_args, second.main.task_args),
@@ -45,7 +46,10 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
         ("dtype", first.spec.dtype, second.spec.dtype),
     ):
         if x != y:
-            raise UsageError(f"the records can't be compared: their {what} differ, {x} and {y}")
+            hint = "; a recipe may set some: give both runs the same" if "arg" in what else ""
+            raise UsageError(
+                f"the records can't be compared: their {what} differ, {x} and {y}{hint}"
+            )
     alike = grader_facts(first) == grader_facts(second)
     shared = [
         n for n in first.metrics if n in second.metrics and (alike or not n.startswith(GRADE))
@@ -85,6 +89,7 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
         "high": paired.high,
         "p": paired.p,
         "better": better,
+        "note": "" if np.isfinite(paired.low) else "no interval: too few seeds, or lost values",
     }
 
 

@@ -222,7 +222,7 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
         return f"## No record can be published\n\n{bullets(notes)}\n"
     commands = "\n".join(s.record.command for s in accepted)
     parts = [
-        f"## {counted(len(accepted), 'record')}, all {checks} facts hold",
+        f"## {counted(len(accepted), 'record')}, all {checks:,} facts hold",
         table_of(rows),
         bullets(notes),
         f"Reproduce:\n\n```bash\n{commands}\n```",

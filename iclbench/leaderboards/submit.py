@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..console import report
-from ..files import LEADERBOARDS
+from ..files import LEADERBOARDS, path_of
 from ..sweeps.record_paths import record_paths
 from .submission import examine_all, publish_all, store_in
 
@@ -36,9 +36,9 @@ def submit(
 
     Raises UsageError for a folder without records, or one that can't be written.
     """
-    store = store_in(Path(to))
+    store = store_in(path_of(to))
     given = [records] if isinstance(records, str | PathLike) else records
-    paths = record_paths([Path(path) for path in given])
+    paths = record_paths([path_of(path) for path in given])
     accepted, refused = examine_all(paths, store, device, trusted=trusted)
     if not accepted:
         return Submitted([], refused)

@@ -26,7 +26,7 @@ from ..api.record import MAIN, Environment, Proof, Record, TrainingReport
 from ..api.results import FileReference
 from ..api.spec import ResolvedSpec, RunSpec
 from ..devices import environment, find_device
-from ..files import file_digest
+from ..files import file_digest, path_of
 from ..nn.training_form import tensors_of
 from ..precision import DTYPES, full_precision
 from ..training.checkpoints import load_weights
@@ -90,7 +90,7 @@ def retrain(path: str | PathLike[str], device: str = "auto") -> Retraining:
     without a checkpoint, or where the installed code makes another run of the record's command,
     and PluginError where a plugin of the record is missing.
     """
-    path = Path(path)
+    path = path_of(path)
     record = read_record(path)
     require_plugins(path, record)
     if record.spec.origin in {"solver", "constructed", "asked"}:

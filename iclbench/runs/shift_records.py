@@ -13,7 +13,7 @@ from ..api.record import Record
 from ..api.spec import RunSpec
 from ..console import report
 from ..devices import find_device
-from ..files import require_writable
+from ..files import path_of, require_writable
 from ..precision import DTYPES, full_precision
 from .exclusive import exclusive
 from .facts import compare_spec, recompute
@@ -49,7 +49,7 @@ def evaluate_shifts(
     installed code, or was replaced meanwhile; and RunError for shifts that fail, once the others
     are in the record.
     """
-    path = Path(path).resolve()
+    path = path_of(path).resolve()
     names = (shifts,) if isinstance(shifts, str) else tuple(shifts)
     record = read_record(path)
     settings = Settings(path.parent.parent, device, eval_batch=eval_batch)

@@ -18,7 +18,7 @@ from ..api.names import content_problem, is_plain_name, visible
 from ..api.record import SCHEMA_VERSION, Record
 from ..api.results import FileReference
 from ..api.spec import ResolvedSpec, canonical_json, digest_of, spec_id
-from ..files import RECORDS, read_json, write_atomically
+from ..files import RECORDS, path_of, read_json, write_atomically
 from .objects import Objects
 from .stored import StoredFiles
 
@@ -28,7 +28,7 @@ MOST_RECORD_BYTES = 2**26
 
 def read_record(path: str | Path) -> Record:
     """The record in `path`; raises RecordError for a truncated or edited one, or another file."""
-    path = Path(path)
+    path = path_of(path)
     try:
         return _parse(_read(path)).stored_in(StoredFiles(path))
     except RecordError as error:

@@ -21,7 +21,8 @@ class StoredFiles:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.objects = Objects.beside(path)
+        # A notebook may change its working directory before it reads them.
+        self.objects = Objects.beside(path.absolute())
 
     def weights(self, record: Record) -> dict[int | None, dict[str, Tensor]]:
         """The state dict of every seed."""

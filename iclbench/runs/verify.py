@@ -19,11 +19,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..api.errors import IclbenchError, RecordError
+from ..api.errors import IclbenchError, RecordError, UsageError
 from ..api.names import visible
 from ..api.record import Record
 from ..api.task import Task
 from ..devices import find_device
+from ..files import path_of
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from .alike import seeds_alike
@@ -68,7 +69,11 @@ def verify(
     optimizer to import: whoever made it would choose what this machine reads and runs. So is one
     that takes more than half an hour.
     """
-    path = Path(path)
+    path = path_of(path)
+    if path.is_dir():
+        raise UsageError(
+            f"{path} is a folder: verify each path of RecordStore({str(path)!r}).paths()"
+        )
     record = read_record(path)
     require_plugins(path, record)
     try:

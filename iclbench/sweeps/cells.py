@@ -213,6 +213,14 @@ class Cells:
         self.failures.append(failure)
         return failure
 
+    def forgive_recorded(self) -> None:
+        """Forget failures of cells that have a record now: another process may have run them."""
+        for cell in [cell for cell in self.cells.values() if cell.id in self.failed]:
+            if standing(self, cell, cell.shifts).is_whole:
+                self.failed.discard(cell.id)
+                command = cell.command(self.store.folder)
+                self.failures = [f for f in self.failures if f.command != command]
+
     def fail_damaged(self, damaged: Iterable[Damaged]) -> list[Failure]:
         """Add cells whose record is damaged to `failures`."""
         return [self.fail(cell, reason, damaged=True) for cell, reason in damaged]

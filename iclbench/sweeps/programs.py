@@ -57,6 +57,7 @@ class Programs:
                 self.report(f"[{finished}/{len(groups)}] {_names(group)}: {state}")
                 if not failed and not self._described_seen:
                     self._look_at_described(group)
+        self.cells.forgive_recorded()
 
     def submit(self, cells: list[SweepCell]) -> int:
         """Submit the cells that have neither a record nor a job; returns how many have a job."""

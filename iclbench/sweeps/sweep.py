@@ -11,7 +11,7 @@ from ..api.errors import Interrupted, UsageError, unknown
 from ..api.executor import Executor, QueueExecutor
 from ..api.record import Record
 from ..console import Reporter
-from ..files import require_writable
+from ..files import path_of, require_writable
 from ..runs.plan import Plan
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
@@ -151,7 +151,7 @@ class _Sweep:
             if name not in HowToRun.__annotations__:
                 raise unknown("argument", name, HowToRun.__annotations__)
         self.file = read_sweep_file(file).sized(size)
-        self.settings = Settings(out=Path(out or self.file.out), **how)
+        self.settings = Settings(out=path_of(out or self.file.out), **how)
         self.stages = stages_of(self.file)
         self.cells = Cells(self.file, RecordStore(self.settings.out), plans)
 

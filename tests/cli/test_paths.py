@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import iclbench
+
 TASK = ("--task", "least-squares")
 
 
@@ -62,3 +64,27 @@ def test_the_defaults_and_the_working_directory_are_no_empty_paths(cli, tmp_path
 def test_a_plugin_s_verb_gets_an_empty_option_as_it_is(cli, sample_plugin):
     outcome = cli("hello", "--name", "", "--", "--out", "")
     assert (outcome.code, outcome.out) == (0, "hello  --out \n")
+
+
+def test_a_tilde_is_the_home_folder(cli, tmp_path, monkeypatch):
+    """A shell leaves that of `--out=~/x` alone, and a folder named ~ invites `rm -r ~`."""
+    home, here = tmp_path / "home", tmp_path / "here"
+    home.mkdir()
+    here.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.chdir(here)
+    args = {"model": "zero", "task": "least-squares", "eval_prompts": 8}
+    cli("run", "--model", "zero", *TASK, "--eval-prompts", 8, "--out=~/cli")
+    iclbench.run(**args, out="~/api")
+    iclbench.sweep({"grid": [args]}, out="~/sweep")
+    assert sorted(path.name for path in home.iterdir()) == ["api", "cli", "sweep"]
+    assert len(iclbench.leaderboard("~/api")) == 1
+    assert list(here.iterdir()) == []
+
+
+def test_what_is_no_path_is_named():
+    with pytest.raises(iclbench.UsageError, match="'3' is of type int, not a path"):
+        iclbench.leaderboard(3)
+    with pytest.raises(iclbench.UsageError, match="'None' is of type NoneType, not a path"):
+        iclbench.read_record(None)

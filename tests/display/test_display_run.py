@@ -192,7 +192,9 @@ def test_a_notebook_shows_records_and_boards(folder, trained):
 
 
 def test_a_module_in_place_of_a_name_is_answered_with_the_page_on_it():
-    with pytest.raises(UsageError, match=r"model is a Linear, not the name .*guide/weights\.md"):
+    with pytest.raises(
+        UsageError, match=r"model is of type Linear, not the name .*guide/weights\.md"
+    ):
         run(torch.nn.Linear(2, 1), "least-squares")
 
 

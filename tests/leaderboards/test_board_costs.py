@@ -148,3 +148,10 @@ def test_a_folder_without_trainings_is_one_line(cli, tmp_path):
     outcome = cli("leaderboard", "costs", tmp_path)
     assert outcome.code == 2
     assert "no records of trained models" in outcome.err
+
+
+def test_a_training_on_a_gpu_costs_the_device_s_hours(records):
+    record = next(record for record in records if record.budget)
+    budget = record.budget.model_copy(update={"device_seconds": 7200.0, "core_seconds": 36.0})
+    (cell,) = costs_of([record.model_copy(update={"budget": budget, "tuning": None})])
+    assert (cell.hours, cell.on_gpu) == (2.0 * len(record.seeds), True)

@@ -64,3 +64,13 @@ def test_a_prompt_without_a_number_counts_as_infinite_at_a_point_of_a_curve(tmp_
     numbers[0, 0] = np.nan
     monkeypatch.setattr(values, "read_values", lambda *_: {"prefix_error": numbers})
     assert numbers_of(point, record, "file", RecordStore(tmp_path))[1] == [1.0]
+
+
+def test_one_trained_seed_beside_another_record_shows_a_claim_in_kind(tmp_path):
+    args = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke"}
+    trained = run(model="lsa", **args, eval_prompts=16, seeds=1, out=tmp_path)
+    solver = run(model="zero", **args, eval_prompts=16, out=tmp_path)
+    values = [{"metric": "squared_error", "where": {"model": m}} for m in ("lsa", "zero")]
+    asked = finding(compare="ratio", first=values[0], second=values[1],
+                    reproduced=(0.0, 1e9), in_kind=None, contradicted=(1e9, 1e9))  # fmt: skip
+    assert judge(asked, [trained, solver]).verdict == "in kind"

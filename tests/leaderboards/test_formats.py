@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -101,3 +102,18 @@ def test_exported_cells_have_no_marks_of_origins():
     script = Path(formats.__file__).with_name("site") / "assets" / "export.js"
     (stripped,) = re.findall(r"replace\(/\^\[(.*?)\]", script.read_text("utf-8"))
     assert set(stripped) == {*formats.MARKS.values(), formats.UNTUNED, formats.TUNED_AT_CHANCE}
+
+
+def test_a_difference_of_0_keeps_an_interval_that_is_wide():
+    paired = ranking.Difference(0.001, -0.3, 0.302, 0.9)
+    assert formats.difference(paired, "log") == "+0.00 [-0.30, +0.30]"
+
+
+def test_missing_digits_that_round_to_0_have_no_sign():
+    for missing, text in ((0.004, "0.00"), (0.5, "-0.50"), (None, "")):
+        row = SimpleNamespace(at_floor=False, missing_digits=missing)
+        assert formats.missing_digits(row) == text
+
+
+def test_numbers_of_a_column_have_the_same_number_of_digits():
+    assert (formats.linear(0.5), formats.linear(1234.0)) == ("0.5000", "1234")

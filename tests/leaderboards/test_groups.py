@@ -215,3 +215,21 @@ def test_a_row_without_the_held_out_evaluation_that_others_have_has_no_rank(boar
     assert groups._unranked(record, None, True) == "not held out"
     assert groups._unranked(record, None, False) == ""
     assert groups._unranked(solver, None, True) == "reference"
+
+
+def test_a_row_that_may_be_far_below_chance_is_not_surely_at_chance(board):
+    row = next(row for row in board.rows if row.is_trained)
+    ranked = np.array([-0.34, -0.23, -0.12])[:, None] + np.zeros(64)
+    paired = difference(ranked, np.zeros((1, 64)))
+    assert paired.low < -0.4
+    assert 0 < paired.high < 0.05
+    assert groups._against_chance(row.record, ranked, np.zeros((1, 64))) == "perhaps at chance"
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_seeds_without_an_interval_far_to_either_side_are_not_near_chance(board, side):
+    row = next(row for row in board.rows if row.is_trained)
+    ranked = np.random.default_rng(1).standard_normal((2, 8))
+    ranked = side * 10 * (ranked - ranked.mean(axis=1).min(initial=0.0))
+    assert np.isnan(difference(ranked, np.zeros((1, 8))).low)
+    assert groups._against_chance(row.record, ranked, np.zeros((1, 8))) == "perhaps at chance"

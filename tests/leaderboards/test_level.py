@@ -6,13 +6,14 @@ import math
 
 import pytest
 
-from iclbench import Suite, run
+from iclbench import Suite, leaderboard, run
 from iclbench.leaderboards.level import (
     has_digits_level,
     is_lower_better,
     level_name,
     level_of,
 )
+from iclbench.leaderboards.scale import board_scale
 from iclbench.leaderboards.suite_score import score_suite
 
 
@@ -96,3 +97,10 @@ def test_an_interval_that_a_heavy_tail_makes_unreliable_gives_no_bounds(tmp_path
     assert level_of(record, error.model_copy(update={"reliable": True})).low is not None
     level = level_of(record, error.model_copy(update={"reliable": False}))
     assert level == (error.mean, None, None)
+
+
+def test_without_a_row_of_chance_only_digits_begin_at_0(tmp_path):
+    run("kernel-regression", "categorical", eval_prompts=32, out=tmp_path)
+    run("least-squares-qr", "least-squares", eval_prompts=32, out=tmp_path)
+    chances = {b.rows[0].record.spec.task: board_scale(b).chance for b in leaderboard(tmp_path)}
+    assert chances == {"categorical": None, "least-squares": 0.0}

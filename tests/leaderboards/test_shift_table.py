@@ -55,3 +55,12 @@ def test_a_floor_that_may_be_beaten_is_called_a_target(tmp_path):
     (board,) = leaderboard(tmp_path)
     assert {line.floor_name for line in shift_lines(board)} == {"target"}
     assert all("(target)" in row["floor"].text for row in shift_matrix(board).rows)
+
+
+def test_a_shift_that_brings_noise_is_scored_by_its_mean_error(tmp_path):
+    args = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}}
+    run(model="zero", **args, eval_prompts=32, shift=["noisy"], out=tmp_path)
+    (board,) = leaderboard(tmp_path)
+    plain, noisy = shift_lines(board)
+    assert (plain.score, plain.bound) == ("digits", "≤")
+    assert (noisy.score, noisy.bound) == ("mean squared_error", "≥")

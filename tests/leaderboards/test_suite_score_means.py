@@ -14,7 +14,7 @@ from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.ranking import Rank
 from iclbench.leaderboards.scale import Score
 from iclbench.leaderboards.site.suites import suite_view
-from iclbench.leaderboards.suite_score import SuiteRow, _compared, _order, score_suite
+from iclbench.leaderboards.suite_score import SuiteRow, _compared, _order, score_suite, suite_rank
 from iclbench.runs.suites import records_by_board
 
 SUITE = Suite(
@@ -155,3 +155,14 @@ def test_without_an_interval_a_mean_may_have_any_rank():
     unsure.scores["a"] = Score(0.1, None, None)
     ranks = {row.label: row.rank for row in _compared([sure, unsure])}
     assert ranks == {"sure": Rank(1, 2), "unsure": Rank(1, 2)}
+
+
+def test_intervals_of_means_are_lengthened_for_as_many_as_are_ranked():
+    first, second = Score(0.5, 0.4, 0.6), Score(0.72, 0.62, 0.82)
+    # Apart at 95%, but not at the level of Bonferroni for two.
+    assert suite_rank(first, [first, second]) == suite_rank(second, [first, second]) == Rank(1, 2)
+
+
+def test_means_at_0_without_any_width_share_their_ranks():
+    zero = Score(0.0, 0.0, 0.0)
+    assert suite_rank(zero, [zero] * 3) == Rank(1, 3)

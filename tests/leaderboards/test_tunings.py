@@ -87,3 +87,10 @@ def test_a_row_that_was_tuned_at_chance_has_a_mark(rows):
     assert formats.mark(blind) == formats.TUNED_AT_CHANCE
     assert formats.origin(blind).endswith("tuned at chance")
     assert formats.mark(seeing) == formats.MARKS["trained"]
+
+
+def test_noise_may_have_chosen_the_first_trial_too(rows):
+    record = with_scores(next(row for row in rows if row.is_trained).record, 0.04, -0.03)
+    document = {**record.tuning.document, "chosen": 0}
+    tuning = record.tuning.model_copy(update={"document": document})
+    assert tuned_at_chance(record.model_copy(update={"tuning": tuning}), 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from iclbench.runs.comparison import (
@@ -83,3 +84,10 @@ def test_analyses_must_agree_in_their_words_too(forged):
     near = {"attention": [{"title": "learned", "values": [1.0, 2.0]}]}
     assert all(check.holds for check in compare_analyses(near, measured, "float32"))
     assert not all(check.holds for check in compare_analyses(forged, measured, "float32"))
+
+
+def test_a_statistic_over_an_axis_has_the_tolerance_of_its_largest_floor():
+    tolerance = Tolerance("float32", {"e": "absolute"}, {"e": np.array([1e-7, np.nan, 1e-3])})
+    assert tolerance.holds("e", 1e-2, 1.5e-2)
+    assert tolerance.holds_digits("e", 2.5, 2.55)
+    assert not tolerance.holds("e", 1e-2, 1.5e-2, position=0)

@@ -222,3 +222,10 @@ def test_training_again_notices_too_little_time_on_a_gpu(records):
     forged = record.model_copy(update={"budget": claimed, "validation_curve": None})
     failing = [c.name for c in compare_costs_again(forged, ready, exactly=False) if not c.holds]
     assert failing == ["device time per seed, again"]
+
+
+@pytest.mark.parametrize(
+    ("claimed", "measured", "holds"), [(1.0, None, False), (None, 1.0, True), (None, None, True)]
+)
+def test_weights_without_a_score_have_no_claimed_one(claimed, measured, holds):
+    assert _is_no_better(claimed, measured, SimpleNamespace()) is holds

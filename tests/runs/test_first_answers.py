@@ -146,3 +146,11 @@ def test_a_solvers_answers_are_exact(tmp_path):
     task = load_task("least-squares", dim=2, examples=4)
     target = task.evaluation_batches(64, 0, torch.float32)[0].target[:3].flatten().numpy()
     assert as_array(record.main.answers)[0, :, 0] == pytest.approx(target, rel=1e-4)
+
+
+def test_no_answer_of_many_may_differ():
+    answers = np.linspace(0.1, 1.0, 500).reshape(1, 500, 1)
+    forged = answers.copy()
+    forged[0, 7] = 3.0
+    assert compare_answers("answers", answers, answers, arithmetic()).holds
+    assert not compare_answers("answers", forged, answers, arithmetic()).holds

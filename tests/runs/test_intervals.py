@@ -212,3 +212,13 @@ def test_few_heavy_tailed_prompts_overflow_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert bounds([[1.0, 1e-6], [31.0, 1e-2]], "error")[2] == "range over seeds"
+
+
+def test_an_interval_that_reaches_beyond_so_many_means_is_a_range():
+    prompts = np.ones(60)
+    prompts[7] = 20.0  # the largest value is far above the mean
+    values = np.array([1.0, 1.0, 8.0])[:, None] * prompts
+    interval = mean_interval(values[..., None], "error")
+    assert interval.kind == ["range over seeds"]
+    assert not interval.reliable[0]
+    assert interval.high[0] == pytest.approx(values.mean(axis=1).max())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from iclbench.runs.values import Arithmetic, compare_values
+from iclbench.runs.values import Arithmetic, _strays, compare_values
 
 
 def test_errors_near_the_floor_that_belong_to_other_prompts_are_noticed():
@@ -13,3 +13,7 @@ def test_errors_near_the_floor_that_belong_to_other_prompts_are_noticed():
     for recorded, differing in ((errors, []), (errors[:, ::-1], ["e in order"])):
         checks = compare_values("", {"e": recorded}, {"e": errors}, arithmetic)
         assert [check.name for check in checks if not check.holds] == differing
+
+
+def test_of_few_values_none_may_differ():
+    assert [_strays(count) for count in (100, 101, 2000, 5000)] == [0, 2, 2, 5]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iclbench import RecordStore, sweep
+from iclbench import RecordStore, run, sweep
 from iclbench.runs.retraining import retrain
 from iclbench.sweeps.cells import Cells, by_reason
 from iclbench.sweeps.files import read_sweep_file
@@ -148,3 +148,16 @@ def test_a_grid_waits_for_one_that_waits_itself(tmp_path):
     assert len(sweep(content, out=tmp_path).records) == 3
     cells, _ = plan_sweep(content, out=tmp_path)
     assert (cells.waiting, cells.failures) == ([], [])
+
+
+def test_a_failure_is_forgotten_where_another_process_has_left_the_record(tmp_path):
+    grid = [{"model": "zero"}, {"model": "averaging"}]
+    file = read_sweep_file({"defaults": {"task": "least-squares", "eval_prompts": 8}, "grid": grid})
+    cells = Cells(file, RecordStore(tmp_path))
+    for cell in cells.resolve(file.grid):
+        cells.fail(cell, "another process is running it")
+    run(model="zero", task="least-squares", eval_prompts=8, out=tmp_path)
+    cells.forgive_recorded()
+    assert [failure.command.split()[3] for failure in cells.failures] == ["averaging"]
+    records, _ = cells.records()
+    assert [record.spec.model for record in records] == ["zero"]
