@@ -107,11 +107,20 @@ def _task(plugins: PluginHost, name: str) -> Iterator[Part]:
             {
                 "recipe": key,
                 "training": recipe_summary(recipe),
-                "sets": argument_pairs({**recipe.model_args, **recipe.task_args}),
+                # Tasks share recipes, and each takes what it has.
+                "task": argument_pairs(
+                    {n: v for n, v in recipe.task_args.items() if n in target.Config.model_fields}
+                ),
+                "model": argument_pairs(recipe.model_args),
             }
             for key, recipe in target.recipes.items()
         ]
-        columns = (Column("recipe"), Column("training", fit="wrap"), Column("sets", fit="wrap"))
+        columns = (
+            Column("recipe"),
+            Column("training", fit="wrap"),
+            Column("task", label="task arguments", fit="wrap"),
+            Column("model", label="model arguments", fit="wrap"),
+        )
         title = "Recipes of this task (iclbench describe recipe NAME)"
         yield Table(columns, rows, title=title)
     yield f"$ iclbench run --model MODEL --task {name}" + _required(target.Config, "--task-args")

@@ -8,7 +8,7 @@ import pytest
 
 from iclbench import leaderboard, run
 from iclbench.display.shifts import shift_matrix
-from iclbench.leaderboards.shift_table import shift_lines
+from iclbench.leaderboards.shift_table import _is_lost, shift_lines
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5])
@@ -64,3 +64,11 @@ def test_a_shift_that_brings_noise_is_scored_by_its_mean_error(tmp_path):
     plain, noisy = shift_lines(board)
     assert (plain.score, plain.bound) == ("digits", "≤")
     assert (noisy.score, noisy.bound) == ("mean squared_error", "≥")
+
+
+def test_a_model_without_any_error_has_lost_no_answer(tmp_path):
+    record = run(model="zero", task="least-squares", eval_prompts=32, out=tmp_path)
+    name = record.ranking.metric
+    exact = record.metrics[name].model_copy(update={"median": 0.0, "max": 0.0})
+    main = record.main.model_copy(update={"metrics": {**record.metrics, name: exact}})
+    assert not _is_lost(main, record.ranking)

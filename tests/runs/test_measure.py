@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -18,7 +20,7 @@ from iclbench import (
     run,
     verify,
 )
-from iclbench.runs.measure import analyse, measure
+from iclbench.runs.measure import _target_size, analyse, measure
 from iclbench.runs.models import Model, initial_module
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
@@ -147,3 +149,8 @@ def test_a_run_in_parts_has_the_values_of_a_run_at_once(tmp_path, monkeypatch):
     )
     np.testing.assert_allclose(a["squared_error"], b["squared_error"], rtol=1e-12)
     assert whole.main.digest == parts.main.digest
+
+
+def test_the_size_of_targets_is_that_of_all_batches_together():
+    batches = [SimpleNamespace(target=torch.full((4, 1), size)) for size in (1.0, 3.0)]
+    assert _target_size(batches) == pytest.approx(5**0.5)

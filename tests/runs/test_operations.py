@@ -10,7 +10,7 @@ from torch import nn
 
 from iclbench import RunSpec
 from iclbench.runs.models import given_models, initial_module
-from iclbench.runs.operations import count_operations, forward_operations
+from iclbench.runs.operations import _attention, count_operations, forward_operations
 from iclbench.runs.plan import resolve
 
 DIM, WIDTH = 2, 8
@@ -186,3 +186,8 @@ def test_a_model_that_cannot_be_counted_costs_no_record(capsys):
 
     assert count_operations(plan, Counted(fail)) is None
     assert "operations can't be counted: RuntimeError: no counting here" in capsys.readouterr().err
+
+
+def test_values_of_attention_may_be_wider_than_its_keys():
+    """Scores of 3 queries and 5 keys of width 4, and their sums of values of width 6."""
+    assert _attention((1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 6)) == 2 * 2 * 3 * 5 * (4 + 6)

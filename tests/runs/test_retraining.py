@@ -34,10 +34,15 @@ from iclbench.runs.models import given_models
 from iclbench.runs.objects import Objects
 from iclbench.runs.plan import resolve
 from iclbench.runs.proofs import write_proof
-from iclbench.runs.retraining import _checkpoint, retrain
+from iclbench.runs.retraining import (
+    _checkpoint,
+    _compare_roughly,
+    _compare_seconds,
+    retrain,
+)
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
-from iclbench.runs.store import RecordStore, read_record
+from iclbench.runs.store import RecordStore, read_record, read_values
 from iclbench.training.platforms import with_moves
 
 
@@ -215,3 +220,26 @@ def test_training_again_starts_from_no_other_file_of_the_same_name(tmp_path):
     spec = SimpleNamespace(init=str(file), checkpoint_digest="0" * 64)
     with pytest.raises(RecordError, match="is not here"):
         _checkpoint(tmp_path / "task" / "record.json", spec)
+
+
+@pytest.mark.parametrize(
+    ("steps", "loss", "failing"),
+    [(4, 1.0, set()), (5, 1.0, {"training steps, again"}), (4, 1.05, {"first loss, again"})],
+)
+def test_other_steps_and_another_first_loss_are_noticed(records, steps, loss, failing):
+    path = find(records)
+    record = read_record(path)
+    before = record.training.model_copy(update={"steps": 4, "curve": [[1.0], [1.0], [1.0]]})
+    now = before.model_copy(update={"steps": steps, "curve": [[loss], [1.0], [1.0]]})
+    plan = resolve(RunSpec.from_command(record.command))
+    measured = SimpleNamespace(values=read_values(path, record.main.values))
+    changed = record.model_copy(update={"training": before})
+    checks = _compare_roughly(path, changed, now, measured, plan)
+    assert {check.name for check in checks if not check.holds} == failing
+
+
+@pytest.mark.parametrize(("claimed", "holds"), [(1.0, False), (10.0, True), (1000.0, True)])
+def test_a_training_is_not_claimed_to_be_far_faster(records, claimed, holds):
+    report = read_record(find(records)).training
+    before, now = (report.model_copy(update={"seconds": s}) for s in (claimed, 100.0))
+    assert _compare_seconds(before, now).holds is holds

@@ -59,16 +59,18 @@ def test_a_budget_of_another_device_is_a_failure_of_what_is_to_be_trained(folder
     assert [cell.state for cell in cells] == ["done", "done"]
 
 
-def test_hours_do_not_count_what_a_checkpoint_has_done(folder, monkeypatch):
+@pytest.mark.parametrize(
+    ("values", "left"), [({"step": 750, "layout": {"steps": 1000}}, 0.25), ({"kept": {}}, 0.0)]
+)
+def test_hours_do_not_count_what_a_checkpoint_has_done(folder, monkeypatch, values, left):
     content = campaign(folder, first(fields={"budget": "10s"}))
     settings = Settings(folder / "out", device="cpu")
     (cell,) = (cell for cell in cells_of(content, settings) if cell.model == "lsa")
     path = checkpoint_path([cell.plan], settings.out)
     path.parent.mkdir(parents=True)
     path.touch()
-    values = {"step": 750, "layout": {"steps": 1000}}
     monkeypatch.setattr(Checkpoint, "load_values", lambda path: values)
-    assert seconds_left(cells_of(content, settings)) == pytest.approx(0.25 * 2 * 10)
+    assert seconds_left(cells_of(content, settings)) == pytest.approx(left * 2 * 10)
 
 
 def test_a_file_that_is_no_tuning_is_told_and_stops_nothing(folder, capsys):

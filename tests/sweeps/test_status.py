@@ -10,10 +10,11 @@ import pytest
 from fake_queue import FakeQueue
 from test_programs import CONTENT, DEFAULTS
 
-from iclbench import RunError, submit_sweep, sweep, sweep_status
+from iclbench import QueuedJob, RunError, submit_sweep, sweep, sweep_status
 from iclbench.api.errors import Interrupted
 from iclbench.runs.training import checkpoint_of
 from iclbench.sweeps.files import read_sweep_file
+from iclbench.sweeps.status import CellStatus, _of_job
 from iclbench.sweeps.sweep import plan_sweep, recorded
 
 
@@ -260,3 +261,8 @@ def test_a_question_submits_nothing(cli, tmp_path, question):
     assert (asked.code, asked.err) == (
         2, f"iclbench: error: {question} submits nothing: leave out --detach\n"
     )  # fmt: skip
+
+
+def test_a_cell_of_a_cancelled_job_is_not_begun():
+    job = QueuedJob("0", {"ids": ["a"]}, "cancelled", "by somebody")
+    assert _of_job("cell", job, 0) == CellStatus("cell", "not begun")
