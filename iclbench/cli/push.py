@@ -19,7 +19,7 @@ from .interruption import stops_on_signals
 from .paths import path_text, usable_path
 
 if TYPE_CHECKING:
-    from ..exchange.hub import Hub, State
+    from ..exchange.hub import Hub, HubState
     from ..exchange.packing import Package
 
 #: The most files that are shown one by one, unless all are asked for.
@@ -131,7 +131,7 @@ def _upload(
     typer.echo(f"uploaded: {address}\niclbench pull {prefix}{name} reads it")
 
 
-def _outdated(package: Package, state: State | None) -> list[str]:
+def _outdated(package: Package, state: HubState | None) -> list[str]:
     """The repository's files that iclbench wrote earlier, and that the new commit lacks."""
     from ..exchange.listing import written_by_iclbench
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..display.table import Table
-    from ..sweeps.verification import Request, Verified
+    from ..sweeps.verification import Verified, VerifyRequest
 
 
 def verify(
@@ -75,13 +75,13 @@ def verify(
 
     sound_host(strict)
     with waiting("loading torch"):
-        from ..sweeps.verification import Request
+        from ..sweeps.verification import VerifyRequest
 
     output = Output(style, columns, sort)
     paths = record_paths(records)
     chosen = paths if sample is None else chosen_sample(paths, sample)
     _require_folders(chosen, write)
-    request = Request(device, retrain, write, trusted)
+    request = VerifyRequest(device, retrain, write, trusted)
     count = _workers(len(chosen), request, workers)
     summary = Summary(len(chosen), every, quiet=not output.is_default)
     summary.table().arranged(output)  # refuses unknown columns before the work
@@ -111,7 +111,7 @@ def _require_folders(paths: list[Path], write: bool) -> None:
         require_writable(folder)
 
 
-def _workers(records: int, request: Request, workers: int | None) -> int:
+def _workers(records: int, request: VerifyRequest, workers: int | None) -> int:
     """How many processes verify; raises UsageError for a device that they can't use."""
     from ..devices import require_devices
     from ..sweeps.verification import default_workers
@@ -121,7 +121,7 @@ def _workers(records: int, request: Request, workers: int | None) -> int:
     return count
 
 
-def _verify(paths: list[Path], request: Request, workers: int, summary: Summary) -> None:
+def _verify(paths: list[Path], request: VerifyRequest, workers: int, summary: Summary) -> None:
     """Verify records and print how each ends."""
     from ..display.progress import ProgressDisplay
     from ..sweeps.verification import verify_all

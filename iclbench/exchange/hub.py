@@ -25,18 +25,18 @@ TIMEOUT = 60.0
 _REPOSITORY = re.compile(r"(hub:)?(datasets/)?([\w.-]{1,96}/[\w.-]{1,96})", re.ASCII)
 
 
-class Entry(NamedTuple):
+class HubFile(NamedTuple):
     """A file of a repository and its size in bytes."""
 
     path: str
     size: int
 
 
-class State(NamedTuple):
+class HubState(NamedTuple):
     """A repository: its last commit, its files, and whether only its owner sees it."""
 
     revision: str
-    files: list[Entry]
+    files: list[HubFile]
     private: bool
 
 
@@ -81,7 +81,7 @@ class Hub:
         if not self._token:
             raise UsageError("you are not logged in: run `hf auth login`, or set HF_TOKEN")
 
-    def state(self, kind: Kind, name: str) -> State | None:
+    def state(self, kind: Kind, name: str) -> HubState | None:
         """What a repository holds; None if there is none, or none that the user may see."""
         from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -90,8 +90,8 @@ class Hub:
                 info = self._api.repo_info(name, repo_type=kind, files_metadata=True)
             except RepositoryNotFoundError:
                 return None
-        files = [Entry(str(file.rfilename), int(file.size or 0)) for file in info.siblings or ()]
-        return State(str(info.sha), files, bool(info.private))
+        files = [HubFile(str(file.rfilename), int(file.size or 0)) for file in info.siblings or ()]
+        return HubState(str(info.sha), files, bool(info.private))
 
     def push(
         self, package: Package, name: str, *, private: bool, deleted: list[str], parent: str | None

@@ -12,7 +12,7 @@ from ..api.names import is_plain_name, visible
 from ..runs.heldout import SUFFIX
 from ..runs.store import is_record_name
 from .document import DOCUMENT
-from .hub import Entry
+from .hub import HubFile
 from .sources import Source
 
 #: The most files of a repository that are looked at.
@@ -25,10 +25,10 @@ _OBJECT = re.compile(r"objects/[0-9a-f]{2}/[0-9a-f]{64}\.(safetensors|jsonl|f64\
 class Listing:
     """The files of a source that a pull may take; all others are left where they are."""
 
-    records: list[Entry]
-    objects: dict[str, Entry]
-    document: Entry | None
-    others: dict[str, Entry]
+    records: list[HubFile]
+    objects: dict[str, HubFile]
+    document: HubFile | None
+    others: dict[str, HubFile]
 
 
 def listing(source: Source) -> Listing:

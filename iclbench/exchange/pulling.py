@@ -33,7 +33,7 @@ from ..runs.strangers import require_harmless
 from ..runs.verify import require_holding
 from .comparison import require_same_prompts
 from .document import DOCUMENT, MOST_DOCUMENT_BYTES, Export, read_export
-from .hub import Entry
+from .hub import HubFile
 from .listing import Listing, left_out
 from .sources import Source
 from .task_data import texts_of
@@ -120,7 +120,9 @@ def _require_no_other(store: RecordStore, record: Record) -> None:
         raise RecordError(f"{path} is another record of this run; pull into another folder")
 
 
-def _needed(source: Source, records: Sequence[Record], listed: Listing) -> list[tuple[Entry, int]]:
+def _needed(
+    source: Source, records: Sequence[Record], listed: Listing
+) -> list[tuple[HubFile, int]]:
     """The objects that records name, each with the most bytes that it may have."""
     needed = {}
     for record in records:
@@ -136,7 +138,7 @@ def _references(records: Sequence[Record]) -> list[FileReference]:
     return list({r.name: r for record in records for r in record.files()}.values())
 
 
-def _held_out(listed: Listing, records: Sequence[Record]) -> list[Entry]:
+def _held_out(listed: Listing, records: Sequence[Record]) -> list[HubFile]:
     """The held-out evaluations of the records that have one."""
     paths = [held_out_path(PurePosixPath(record.file)).as_posix() for record in records]
     return [listed.others[path] for path in paths if path in listed.others]
@@ -209,7 +211,7 @@ def pull_export(
     return export
 
 
-def _require_total(source: Source, entries: Sequence[Entry], most: float) -> None:
+def _require_total(source: Source, entries: Sequence[HubFile], most: float) -> None:
     total = sum(entry.size for entry in entries)
     if total > most:
         raise RecordError(
@@ -217,7 +219,7 @@ def _require_total(source: Source, entries: Sequence[Entry], most: float) -> Non
         )
 
 
-def _fetch_all(source: Source, files: Sequence[tuple[Entry, int]], staging: Path) -> None:
+def _fetch_all(source: Source, files: Sequence[tuple[HubFile, int]], staging: Path) -> None:
     """Copy files, several at once; the first that fails ends the rest."""
     with ThreadPoolExecutor(WORKERS) as pool:
         try:
@@ -228,7 +230,7 @@ def _fetch_all(source: Source, files: Sequence[tuple[Entry, int]], staging: Path
             raise
 
 
-def _fetch(source: Source, entry: Entry, most: float, staging: Path) -> None:
+def _fetch(source: Source, entry: HubFile, most: float, staging: Path) -> None:
     """Copy one file, which must have the size that was listed and at most `most` bytes."""
     if entry.size > most:
         raise RecordError(

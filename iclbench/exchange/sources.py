@@ -11,7 +11,7 @@ from ..api.errors import RecordError, UsageError
 from ..api.names import visible
 from ..files import regular_file
 from ..runs.store import folder_of_records
-from .hub import Entry, Hub
+from .hub import Hub, HubFile
 from .packing import CHUNK, MOST_FILE_BYTES, Kind
 
 
@@ -23,7 +23,7 @@ class Source(Protocol):
         """The repository or the folder, in messages."""
         ...
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[HubFile]:
         """Every file."""
         ...
 
@@ -44,7 +44,7 @@ class HubSource:
         self.name = name
         self._hub, self._kind, self._state = hub, kind, state
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[HubFile]:
         """See `Source.entries`."""
         return self._state.files
 
@@ -60,7 +60,7 @@ class FolderSource:
         self._folder = folder_of_records(folder)
         self.name = str(self._folder)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[HubFile]:
         """See `Source.entries`."""
         entries = []
         for parent, folders, files in os.walk(self._folder):
@@ -71,7 +71,7 @@ class FolderSource:
             for name in files:
                 path = Path(parent) / name
                 entries.append(
-                    Entry(path.relative_to(self._folder).as_posix(), path.lstat().st_size)
+                    HubFile(path.relative_to(self._folder).as_posix(), path.lstat().st_size)
                 )
         return entries
 

@@ -1,6 +1,6 @@
 """A suite's scores: where each model lies between chance and what is attainable, board by board.
 
-Pure functions of records. On a board, a score is (value − chance) / (reference − chance), where
+Of the models installed, only the solvers of chance and reference matter. On a board, a score is (value − chance) / (reference − chance), where
 the value is the record's level, see `level.py`, and both ends are those of `scale.suite_scale`.
 """
 

@@ -29,7 +29,7 @@ FEWEST, MOST = 8, 8
 
 
 @dataclass(frozen=True)
-class Request:
+class VerifyRequest:
     """What is asked of each record: to verify it, and after that to train it again or to prove it.
 
     Only a record that holds gets a proof, which `write` puts into it. Without `trusted`, records
@@ -63,7 +63,7 @@ class Verified:
         return [check for check in self.checks if not check.holds]
 
 
-def default_workers(records: int, request: Request) -> int:
+def default_workers(records: int, request: VerifyRequest) -> int:
     """A process per core, or per GPU where that is used, but none for a few records alone.
 
     A training uses all cores itself, and a GPU with a number is one place.
@@ -75,7 +75,7 @@ def default_workers(records: int, request: Request) -> int:
 
 
 def verify_all(
-    paths: Sequence[Path], request: Request, workers: int
+    paths: Sequence[Path], request: VerifyRequest, workers: int
 ) -> Generator[Verified, None, None]:
     """Yield the outcome of every record, in the order of `paths`.
 
@@ -99,7 +99,7 @@ def verify_all(
 
 
 def _outcomes(
-    parts: Sequence[list[Path]], request: Request, workers: int
+    parts: Sequence[list[Path]], request: VerifyRequest, workers: int
 ) -> Generator[Verified, None, None]:
     """The outcomes of all parts, in any order.
 
@@ -133,14 +133,14 @@ def _parts(paths: Sequence[Path]) -> Iterator[list[Path]]:
         yield part
 
 
-def verify_job(job: tuple[list[Path], Request]) -> list[Verified]:
+def verify_job(job: tuple[list[Path], VerifyRequest]) -> list[Verified]:
     """The outcomes of a job's records."""
     paths, request = job
     with shared_prompts():
         return [_outcome(path, request) for path in paths]
 
 
-def _outcome(path: Path, request: Request) -> Verified:
+def _outcome(path: Path, request: VerifyRequest) -> Verified:
     try:
         checks, retrained = _checks(path, request)
         record = read_record(path)
@@ -155,7 +155,7 @@ def _outcome(path: Path, request: Request) -> Verified:
         return Verified(path, problem=problem_with(path, error))
 
 
-def _checks(path: Path, request: Request) -> tuple[list[Check], str]:
+def _checks(path: Path, request: VerifyRequest) -> tuple[list[Check], str]:
     """All checks of one record, and what training again has shown.
 
     It is only trained again where everything else holds.

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from typing import Annotated
+from typing import Annotated, get_args
 
 import pytest
 import typer
 from pydantic import Field
 
+import iclbench
 from iclbench import RunSpec
 from iclbench.api import spec as spec_module
 from iclbench.api.options import Option, Patterns
 from iclbench.api.spec import flag, spec_options
+from iclbench.cli import common as cli_common
 from iclbench.cli import spec_options as cli_options
 from iclbench.cli.run import run
+from iclbench.training.gradients import choice
 
 #: A value other than the default for every field.
 OTHER = {
@@ -115,3 +118,18 @@ def test_the_verb_s_defaults_are_those_of_the_spec():
         texts = option.write(field.default)
         expected = texts or None if option.repeatable else next(iter(texts), None)
         assert parameters[name].default == expected, name
+
+
+def test_the_defaults_of_run_are_those_of_a_request():
+    """They are spelled out in its signature, for editors and the reference."""
+    parameters = inspect.signature(iclbench.run).parameters
+    spelled = {name: parameters[name].default for name in RunSpec.model_fields}
+    given = {
+        n: value for n, value in spelled.items() if value not in {None, parameters["task"].default}
+    }
+    assert RunSpec(model="m", task="t", **given) == RunSpec(model="m", task="t")
+
+
+def test_both_lists_of_engines_agree():
+    """The command line has its own, since it must not import torch."""
+    assert get_args(cli_common.EngineName) == get_args(choice.EngineName)

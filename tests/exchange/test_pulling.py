@@ -12,7 +12,7 @@ from forging import with_values
 
 from iclbench import RecordError, RecordStore, UsageError
 from iclbench.api.spec import digest_of
-from iclbench.exchange.hub import Entry
+from iclbench.exchange.hub import HubFile
 from iclbench.exchange.listing import listing, written_by_iclbench
 from iclbench.exchange.pulling import pull_records
 
@@ -35,7 +35,7 @@ class Listed:
         self.paths = paths
 
     def entries(self):
-        return [Entry(path, 1) for path in self.paths]
+        return [HubFile(path, 1) for path in self.paths]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from iclbench import RecordError, RecordStore, evaluate_shifts, run
 from iclbench.runs import shift_records
 from iclbench.runs.store import read_record
 from iclbench.sweeps import verification
-from iclbench.sweeps.verification import Request, verify_job
+from iclbench.sweeps.verification import VerifyRequest, verify_job
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 32}
 
@@ -39,7 +39,7 @@ def test_a_record_that_is_replaced_while_it_is_verified_gets_no_proof(path, monk
         RecordStore(path.parents[1]).write(record.model_copy(update={"parameters": 12345}).sealed())
 
     during(monkeypatch, verification, "verify", replace)
-    (outcome,) = verify_job(([path], Request("cpu", write=True)))
+    (outcome,) = verify_job(([path], VerifyRequest("cpu", write=True)))
     assert "it was replaced while it was verified; verify it again" in outcome.problem
     record = read_record(path)
     assert (record.parameters, record.proof) == (12345, None)

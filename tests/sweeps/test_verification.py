@@ -18,7 +18,7 @@ from iclbench.runs.plan import resolve
 from iclbench.runs.shared_prompts import evaluation_parts, shared_prompts
 from iclbench.runs.store import read_record
 from iclbench.sweeps import verification
-from iclbench.sweeps.verification import Request, Verified, default_workers, verify_all
+from iclbench.sweeps.verification import Verified, VerifyRequest, default_workers, verify_all
 from iclbench_solvers.simple import Averaging
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 32}
@@ -43,7 +43,7 @@ def test_workers_give_the_outcomes_of_one_process_in_order(paths, tmp_path, monk
     damaged = tmp_path / "broken-0123456789abcdef.json"
     damaged.write_text("{}")
     asked = [paths[2], damaged, paths[0], paths[1]]
-    alone, together = (list(verify_all(asked, Request("cpu"), n)) for n in (1, 2))
+    alone, together = (list(verify_all(asked, VerifyRequest("cpu"), n)) for n in (1, 2))
     assert [outcome.path for outcome in together] == asked
     assert [outcome.problem for outcome in together] == [outcome.problem for outcome in alone]
     assert together[1].checks == []
@@ -75,7 +75,7 @@ def die_or_verify(job):
 def test_a_process_that_dies_costs_only_the_record_that_ends_it(tmp_path, monkeypatch):
     monkeypatch.setattr(verification, "verify_job", die_or_verify)
     paths = [tmp_path / f"{name}.json" for name in ("first", "deadly", "third", "fourth")]
-    outcomes = list(verify_all(paths, Request(), 2))
+    outcomes = list(verify_all(paths, VerifyRequest(), 2))
     assert [outcome.path for outcome in outcomes] == paths
     problems = {outcome.path: outcome.problem for outcome in outcomes if outcome.problem}
     assert problems == {paths[1]: f"{paths[1]}: its process ended with exit code 1"}
@@ -95,7 +95,7 @@ def test_an_outcome_is_kept_no_longer_than_a_later_path_needs_it(tmp_path, monke
     monkeypatch.setattr(verification, "_outcomes", outcomes)
     held = []
     asked = [first, second, first, third]
-    for path, outcome in zip(asked, verify_all(asked, Request(), 2), strict=True):
+    for path, outcome in zip(asked, verify_all(asked, VerifyRequest(), 2), strict=True):
         assert outcome.path == path
         gc.collect()
         held.append({p.name for p, reference in references.items() if reference() is not None})
@@ -135,7 +135,7 @@ def test_prompts_of_a_board_are_made_once_within_a_block(paths, monkeypatch):
     monkeypatch.setattr(
         Task, "evaluation_parts", lambda *args: made.append(args[0].name) or parts(*args)
     )
-    assert not any(outcome.failing for outcome in verify_all(paths, Request("cpu"), 1))
+    assert not any(outcome.failing for outcome in verify_all(paths, VerifyRequest("cpu"), 1))
     assert made == ["least-squares"]
     plans = [resolve(RunSpec(model="zero", **{**TINY, **change})) for change in (
         {}, {"dtype": "float64"}, {"eval_seed": 1}, {"task_args": {"dim": 2, "examples": 5}},
@@ -158,7 +158,7 @@ def digest_of(plan):
 
 def test_a_record_with_shifts_holds_where_prompts_are_shared(tmp_path):
     record = run("zero", **TINY, shift=["values-triple"], out=tmp_path)
-    (outcome,) = verify_all([RecordStore(tmp_path).path(record.spec)], Request("cpu"), 1)
+    (outcome,) = verify_all([RecordStore(tmp_path).path(record.spec)], VerifyRequest("cpu"), 1)
     assert [check.name for check in outcome.failing] == []
 
 
@@ -186,13 +186,13 @@ def test_a_proof_is_written_where_asked_and_one_of_training_again_is_kept(cli, t
 def test_few_records_need_no_further_process(monkeypatch):
     monkeypatch.setattr(verification, "usable_cores", lambda: 16)
     monkeypatch.setattr(verification, "visible_gpus", list)
-    counts = {n: default_workers(n, Request()) for n in (0, 1, 15, 16, 1000)}
+    counts = {n: default_workers(n, VerifyRequest()) for n in (0, 1, 15, 16, 1000)}
     assert counts == {0: 1, 1: 1, 15: 1, 16: 2, 1000: 16}
-    assert default_workers(1000, Request(retrain=True)) == 1
+    assert default_workers(1000, VerifyRequest(retrain=True)) == 1
     monkeypatch.setattr(verification, "visible_gpus", lambda: ["0"])
-    assert default_workers(1000, Request()) == 1
-    assert default_workers(1000, Request("cpu")) == 16
+    assert default_workers(1000, VerifyRequest()) == 1
+    assert default_workers(1000, VerifyRequest("cpu")) == 16
     monkeypatch.setattr(verification, "visible_gpus", lambda: ["0", "1"])
-    assert default_workers(1000, Request("cuda")) == 2
+    assert default_workers(1000, VerifyRequest("cuda")) == 2
     # Each of several workers would see one GPU, so there would be no number 1.
-    assert default_workers(1000, Request("cuda:1")) == 1
+    assert default_workers(1000, VerifyRequest("cuda:1")) == 1

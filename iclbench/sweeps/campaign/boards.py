@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from ...api.errors import unknown
 from ...api.suite import Suite
 from ...runs.suites import SuiteCell, find_suite, resolve_suite
-from .files import Stage
+from .files import CampaignStage
 
 
-def suite_cells(stage: Stage) -> Iterator[SuiteCell]:
+def suite_cells(stage: CampaignStage) -> Iterator[SuiteCell]:
     """The cells of a stage, board by board; those of the solvers that a board names come first."""
     assert stage.suite is not None
     suite = restricted(find_suite(stage.suite), stage.boards)

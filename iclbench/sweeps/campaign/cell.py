@@ -10,7 +10,7 @@ from ...runs.plan import Plan
 from .remaining import trained_by_steps
 from .work import RunSweep, TrainRun, TrainSeed, Work
 
-State = Literal["done", "to run", "waiting", "unsupported", "failed"]
+CellState = Literal["done", "to run", "waiting", "unsupported", "failed"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class CampaignCell:
     stage: str
     board: str
     model: str
-    state: State
+    state: CellState
     work: Work | None = None
     #: Why it waits, is unsupported or has failed.
     reason: str = ""

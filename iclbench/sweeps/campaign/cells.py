@@ -15,7 +15,7 @@ from ...runs.settings import Settings
 from ...runs.suites import find_suite
 from .boards import restricted, suite_cells
 from .cell import CampaignCell
-from .files import Campaign, Stage
+from .files import Campaign, CampaignStage
 from .progress import Progress
 from .work import TrainRun, TrainSeed
 
@@ -48,7 +48,7 @@ def cells_of(
 
 
 def _cells_of_stage(
-    stage: Stage, progress: Progress, earlier: list[CampaignCell]
+    stage: CampaignStage, progress: Progress, earlier: list[CampaignCell]
 ) -> Iterator[CampaignCell]:
     if stage.suite is None:
         yield from (progress.of_sweep(stage, entry) for entry in stage.sweep)
@@ -63,7 +63,7 @@ def _cells_of_stage(
 
 
 def _winner(
-    stage: Stage, board: SuiteBoard, plans: list[Plan], progress: Progress
+    stage: CampaignStage, board: SuiteBoard, plans: list[Plan], progress: Progress
 ) -> Iterator[CampaignCell]:
     """The model of these plans with the best tuning, with that tuning, once all are tuned."""
     winner = partial(CampaignCell, stage.name, board.name, f"the best of {stage.winner_of}")

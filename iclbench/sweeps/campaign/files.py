@@ -45,7 +45,7 @@ class SweepEntry(Config):
         return self
 
 
-class Stage(Config):
+class CampaignStage(Config):
     """Models that get a row on boards of a suite, or sweeps."""
 
     name: str
@@ -76,7 +76,7 @@ class Stage(Config):
             raise ValueError(str(error)) from None
 
     @model_validator(mode="after")
-    def _has_one_content(self) -> Stage:
+    def _has_one_content(self) -> CampaignStage:
         models = bool(self.models) + (self.winner_of is not None)
         if (self.suite is not None) != bool(models) or models > 1:
             raise ValueError(f"stage {self.name}: a suite needs either models or winner_of")
@@ -116,7 +116,7 @@ class Campaign(Config):
     published: Path | None = Field(
         None, description="folder of published boards, relative to the file; its rows count as done"
     )
-    stage: Annotated[tuple[Annotated[Stage, IS_TABLE], ...], tables_named("stage")]
+    stage: Annotated[tuple[Annotated[CampaignStage, IS_TABLE], ...], tables_named("stage")]
 
     @model_validator(mode="after")
     def _stages_fit(self) -> Campaign:
@@ -176,7 +176,7 @@ def read_campaign(path: Path) -> Campaign:
     return campaign.model_copy(update={"stage": stages, "published": published})
 
 
-def _beside(folder: Path, stage: Stage) -> Stage:
+def _beside(folder: Path, stage: CampaignStage) -> CampaignStage:
     """The stage with the paths of its files in the campaign's folder."""
     sweeps = tuple(entry.model_copy(update={"file": folder / entry.file}) for entry in stage.sweep)
     is_file = stage.suite is not None and stage.suite.endswith(".toml")

@@ -32,8 +32,8 @@ from ..files import read_sweep_file
 from ..tuning.planning import planned_search, points_in
 from ..tuning.trials import trial_budget
 from .apart import SEEDS, seed_plan, seed_settings
-from .cell import CampaignCell, State
-from .files import Campaign, Stage, SweepEntry
+from .cell import CampaignCell, CellState
+from .files import Campaign, CampaignStage, SweepEntry
 from .remaining import (
     is_whole,
     plans_of,
@@ -74,7 +74,7 @@ class Progress:
         return [] if published is None else [RecordStore(published / folder)]
 
     def of(
-        self, stage: Stage, board_cell: SuiteCell, document: TuningDocument | None = None
+        self, stage: CampaignStage, board_cell: SuiteCell, document: TuningDocument | None = None
     ) -> CampaignCell:
         """A model on a board, tuned by `document` or if it has been, with what is left of it."""
         cell = partial(CampaignCell, stage.name, board_cell.board.name, board_cell.model)
@@ -154,7 +154,7 @@ class Progress:
                 seconds *= share_left(plan, seed_settings(self.settings))
                 yield replace(one_cell, seconds_left=seconds)
             else:
-                state: State = "done" if stands.is_whole else "failed"
+                state: CellState = "done" if stands.is_whole else "failed"
                 yield replace(one_cell, state=state, reason=stands.problem)
         merged = replace(cell, work=MergeSeeds(cell.plan), seconds_left=0.0)
         reason = f"{counted(missing, 'seed')} without a record"
@@ -175,7 +175,7 @@ class Progress:
         search = self.campaign.search(plan.spec.model)
         return document if len(document.trials) >= len(points_in(plan, search)) else None
 
-    def of_sweep(self, stage: Stage, entry: SweepEntry) -> CampaignCell:
+    def of_sweep(self, stage: CampaignStage, entry: SweepEntry) -> CampaignCell:
         """The cell of a sweep. Grids that take weights of another count once those are there.
 
         A sweep is published whole or not at all: it runs in one folder. The cell has failed where
