@@ -9,12 +9,14 @@ from typing import NamedTuple
 from rich.text import Text
 
 from ..api.record import Record
-from .terminal import print_lines, terminal_width
+from .terminal import console, print_lines, terminal_width
 
 #: The lines of a plot, its columns where no terminal says how many, and the most labels of an axis.
 HEIGHT, WIDTH, MOST_TICKS = 16, 80, 6
 #: The most seeds with a line each.
 MOST_LINES = 5
+#: What draws the lines where no colour tells them apart.
+MARKERS = "x+*#%@"
 
 Values = Sequence[float | None]
 
@@ -59,12 +61,13 @@ def _by_seed(record: Record, values: Sequence[Values]) -> dict[str, Values]:
 
 def print_plot(plot: Plot) -> None:
     """Print a plot as wide as the terminal; nothing where it has no finite point."""
-    text = drawn(plot, min(terminal_width() or WIDTH, 100))
+    has_colors = console().color_system is not None
+    text = drawn(plot, min(terminal_width() or WIDTH, 100), has_colors)
     if text:
         print_lines([Text.from_ansi(text, no_wrap=True)])
 
 
-def drawn(plot: Plot, width: int) -> str:
+def drawn(plot: Plot, width: int, has_colors: bool = True) -> str:
     """The plot as text with the colours of a terminal; empty where it has no finite point."""
     import plotext
 
@@ -72,14 +75,15 @@ def drawn(plot: Plot, width: int) -> str:
     plotext.theme("clear")
     plotext.plotsize(width, HEIGHT)
     lowest, highest = math.inf, -math.inf
-    for label, values in plot.lines.items():
+    for number, (label, values) in enumerate(plot.lines.items()):
         points = [
             (x, math.log10(y) if plot.log else y)
             for x, y in zip(plot.x, values, strict=True)
             if y is not None and math.isfinite(y) and (y > 0 or not plot.log)
         ]
         if points:
-            marker = "dot" if label.startswith("floor") else "braille"
+            marker = "braille" if has_colors else MARKERS[number % len(MARKERS)]
+            marker = "dot" if label.startswith("floor") else marker
             plotext.plot(*map(list, zip(*points, strict=True)), label=label, marker=marker)
             lowest = min(lowest, *(y for _, y in points))
             highest = max(highest, *(y for _, y in points))
