@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -20,7 +21,7 @@ import pluggy
 from . import hookspecs
 from .api.entry import Entry
 from .api.errors import PLUGIN_FAILURES, PluginError, UsageError, reason_of, unknown
-from .console import report
+from .console import output_as_messages, report
 from .discovery import CATALOG_HOOKS, HERE, Plugin, discover, guarded, load_plugin
 from .files import digest_of_module
 
@@ -28,6 +29,9 @@ from .files import digest_of_module
 NO_HOOKS = "no hooks: give an object with a method such as iclbench_architectures"
 #: The classes that have their name from their entry, so that those derived from them do not.
 _NAMED: weakref.WeakSet[type] = weakref.WeakSet()
+
+#: The digests of modules of added plugins, by name, each with the spec that loaded the module.
+_digests: dict[str, tuple[ModuleSpec, str]] = {}
 
 
 class PluginHost:
@@ -225,6 +229,22 @@ def _load_object(manager: pluggy.PluginManager, target: object, name: str) -> Pl
     return replace(loaded, distribution=HERE, version="0", source=source)
 
 
+def _digest_as_loaded(module: ModuleType) -> str:
+    """The digest of a module when it was first seen since it was loaded.
+
+    What has been edited since does not run before it is reloaded, which gives the module a new
+    spec. The module that Python was started with has none.
+    """
+    spec = module.__spec__
+    if spec is None:
+        return digest_of_module(module.__name__)
+    known, digest = _digests.get(module.__name__, (None, ""))
+    if known is not spec:
+        digest = digest_of_module(module.__name__)
+        _digests[module.__name__] = spec, digest
+    return digest
+
+
 def _modules_of_targets(plugin: Plugin) -> Iterator[str]:
     """The modules that a plugin's entries are of."""
     for entry in (entry for entries in plugin.entries.values() for entry in entries):
@@ -235,17 +255,18 @@ def _modules_of_targets(plugin: Plugin) -> Iterator[str]:
 
 
 def _digest_of_modules(names: set[str]) -> str:
-    """The digest of modules as they are now: a notebook may have edited and reloaded them.
+    """The digest of modules as they were loaded: a notebook may have edited and reloaded them.
 
     Nobody can tell whether code without a file is what it was, so each is other code.
     """
     try:
-        found = [importlib.import_module(name) for name in sorted(names)]
-    except Exception:
+        with output_as_messages:
+            found = [importlib.import_module(name) for name in sorted(names)]
+    except PLUGIN_FAILURES:
         return secrets.token_hex(32)  # whoever uses the entry learns of it
     if not all(getattr(module, "__file__", None) for module in found):
         return secrets.token_hex(32)
-    digests = [digest_of_module(module.__name__) for module in found]
+    digests = [_digest_as_loaded(module) for module in found]
     if len(digests) == 1:
         return digests[0]
     return hashlib.sha256("".join(digests).encode()).hexdigest()

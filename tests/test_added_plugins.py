@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import ModuleType
 
@@ -66,10 +67,14 @@ def test_code_that_is_edited_and_added_again_is_other_code(tmp_path, monkeypatch
             return [Entry("mine", "for a test", "model_of_a_notebook:Zero")]
 
     plugins, digests = PluginHost(only=[]), []
-    for text in ("", "", "# edited\n"):
-        model.write_text(model.read_text() + text)
+    for is_reloaded in (False, False, True):
         plugins.add(Notebook(), "mine")
+        model.write_text(model.read_text() + "# edited\n")
+        if is_reloaded:
+            importlib.reload(sys.modules[model.stem])
+            plugins.add(Notebook(), "mine")
         digests.append(next(p for p in plugins.plugins if p.name == "mine").source_digest())
+    # What is edited does not run before it is reloaded.
     assert digests[0] == digests[1] != digests[2]
 
 

@@ -58,7 +58,7 @@ Trust = Annotated[
     typer.Option(
         "--trust",
         help="Read the files and Hugging Face datasets, and import the optimizers, that records "
-        "name. Only for records of people whom you trust.",
+        "name, and let them take over half an hour. Only for records of people whom you trust.",
     ),
 ]
 Engine = Annotated[

@@ -103,7 +103,7 @@ def tune(
             executor=executor,
             executor_args=parse_arguments(executor_args or [], "--executor-args"),
         )
-        plans = _plans(model, task, suite, with_files_of_weights(spec))
+        plans = _plans(model, task, suite, with_files_of_weights(spec), search)
         _say_unused(context, plans.values())
         output = Output(style, columns, sort)
         executor_of(search, settings)  # refuses once what every board would refuse
@@ -205,23 +205,27 @@ def _plans(
     task: str | None,
     suite: str | None,
     spec: dict[str, Any],
+    search: SearchSettings,
 ) -> dict[str, Plan]:
     """What to tune: one plan, or those of a suite that train, by model and task or board.
 
     Says which boards of the suite the model does not support. Raises UsageError if it is trained on
-    none of them.
+    none of them, and for an argument that is given, by a suite too, and searched.
     """
     from ..api.config import parse_config
     from ..api.spec import RunSpec
     from ..runs.plan import resolve
     from ..runs.suites import find_suite, resolve_suite
+    from ..sweeps.tuning.planning import require_not_given
 
     if (task is None) == (suite is None):
         raise UsageError("give either --task or --suite")
     if suite is None:
         asked = {**spec, "model": model, "task": task}
         with errors_of_options(spec, [model], [str(task)]):
-            return {f"{model} on {task}": resolve(parse_config(RunSpec, asked, "options"))}
+            plan = resolve(parse_config(RunSpec, asked, "options"))
+        require_not_given(plan, search)
+        return {f"{model} on {task}": plan}
     plans, supported = {}, False
     for cell in resolve_suite(find_suite(suite), [model], {model: spec}):
         if cell.extra:
@@ -233,6 +237,8 @@ def _plans(
             continue
         supported = True
         if cell.plan.recipe is not None:
+            # Before the first board is tuned, for hours.
+            require_not_given(cell.plan, search)
             plans[f"{model} on {cell.board.name}"] = cell.plan
     if not plans:
         why = "nothing is trained on its boards" if supported else "it supports none of the boards"

@@ -37,7 +37,7 @@ def campaign(
     Raises UsageError for an invalid file or a device that can't be used, and Interrupted after a
     signal.
     """
-    content = read_campaign(Path(file))
+    content = read_campaign(path_of(file))
     content = content if stage is None else content.only(stage)
     settings = Settings(out=path_of(out), device=device, engine=engine)
     how: dict[str, Any] = {

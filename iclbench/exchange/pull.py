@@ -49,11 +49,11 @@ def pull(
     most = max_size * 1e9
     if listed.document is not None:
         measure = verify is not False
-        folder = Path(out or given.name.rstrip("/").rsplit("/", maxsplit=1)[-1])
+        folder = path_of(out or given.name.rstrip("/").rsplit("/", maxsplit=1)[-1])
         export = pull_export(given, listed, folder, measure=measure, most=most)
         return Pulled(folder, [], export, [], measure)
     measure = len(listed.records) == 1 if verify is None else verify
-    folder = Path(out or "results")
+    folder = path_of(out or "results")
     paths = pull_records(given, listed, folder, measure=measure, most=most)
     return Pulled(folder, paths, None, left_out(listed), measure)
 

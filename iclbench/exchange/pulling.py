@@ -29,7 +29,6 @@ from ..runs.heldout import MOST_BYTES, held_out_path, read_held_out
 from ..runs.objects import MOST_OBJECT_BYTES, Objects, most_bytes
 from ..runs.proofs import is_retrained, repeats, without_proof
 from ..runs.store import MOST_RECORD_BYTES, RecordStore, read_record, require_place
-from ..runs.strangers import require_harmless
 from ..runs.verify import require_holding
 from .comparison import require_same_prompts
 from .document import DOCUMENT, MOST_DOCUMENT_BYTES, Export, read_export
@@ -165,8 +164,7 @@ def _require_whole(staging: Path, records: Sequence[Record]) -> None:
 def _require_holding(path: Path) -> None:
     """As `runs.verify.require_holding`; the reason does not name the temporary folder."""
     try:
-        require_harmless(read_record(path), "; --no-verify copies it without measuring")
-        require_holding(path)
+        require_holding(path, hint="; --no-verify copies it without measuring")
     except PLUGIN_FAILURES as error:
         raise _unstaged(problem_with(path, error), path.parents[1]) from None
 

@@ -22,8 +22,9 @@ from ..runs.intervals import components
 FEWEST = 5
 #: Points of the quadrature over one variance, and the probability that it leaves out at each end.
 POINTS, BEYOND = 20, 1e-9
-#: The values of t at which tails are computed; between them, their logarithm is interpolated.
-KNOTS = np.linspace(0.0, 50.0, 20_001)
+#: The values of t at which tails are computed; between them, their logarithm is interpolated. With
+#: few prompts, tails are long.
+KNOTS = np.concatenate([np.linspace(0.0, 50.0, 20_001), np.geomspace(50.0, 1e9, 10_001)[1:]])
 
 
 class SeedVariances(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,38 +23,56 @@ from ..runs.weights_facts import (
 from .argument_numbers import FOLLOWS
 from .board import comparable_facts
 
+#: Weights that are nearly another's are a copy where most values agree to within this part.
+NEAR_ANSWERS = 1e-4
+
 
 def require_own_weights(path: Path, record: Record, others: Iterable[tuple[Path, Record]]) -> None:
-    """Raise RecordError if a seed has nearly the weights or the answers of another of its board.
+    """Raise RecordError if a seed's weights or answers are those of another row of the board.
 
-    Two trainings that start from one construction may end near it, so they are not compared. Raises
-    RecordError too, naming the other row, if that one can't be built any more.
+    Weights that are near are those of another row only where the answers are near too: trainings
+    that differ little may end near each other. Trainings that start from one construction may do so
+    with the same answers, so of these only the files are compared. Raises RecordError too, naming
+    the other row, if that one can't be built any more.
     """
-    if not _has_own_weights(record):
-        return
     on_board = [(p, other) for p, other in others if _may_be_copied(other, record)]
-    comparable = [(p, other) for p, other in on_board if other.spec.model == record.spec.model]
-    models = _trained(path, record) if comparable else []
-    for other_path, other in comparable:
-        try:
-            known = _trained(other_path, other)
-        except PLUGIN_FAILURES as error:
-            raise RecordError(
-                f"{path}: its weights can't be compared with those of {other_path}, a row that "
-                f"can't be built any more: {reason_of(error)}"
-            ) from None
-        if any(are_copies(model, copy) for model in models for copy in known):
+    for other_path, other in on_board:
+        if other.weights_file == record.weights_file:
             raise RecordError(f"{path}: its weights are those of {other_path}")
-    _require_own_answers(path, record, on_board)
+        if _without_seeds(other) == _without_seeds(record):
+            raise RecordError(
+                f"{path}: it is the run of {other_path} with other seeds; rows are not replaced"
+            )
+        if not _begin_alike(record, other):
+            _require_apart(path, record, other_path, other)
 
 
-def _require_own_answers(path: Path, record: Record, others: Sequence[tuple[Path, Record]]) -> None:
-    """Raise RecordError if a seed answers like one of another row, of whichever model."""
-    own = _by_seed(path, record) if others else []
-    for other_path, other in others:
+def _require_apart(path: Path, record: Record, other_path: Path, other: Record) -> None:
+    """Raise RecordError if a seed answers like one of the other row, or nearly and has its weights.
+
+    Symmetries of the weights, and other models with the same tensors, give the same answers.
+    """
+    own = _by_seed(path, record)
+    try:
         theirs = _by_seed(other_path, other)
-        if any(answer_alike(values, known) for values in own for known in theirs):
-            raise RecordError(f"{path}: its answers are those of {other_path}")
+    except RecordError:
+        return  # a damaged record has no row
+    pairs = list(product(own, theirs))
+    if any(answer_alike(*pair) for pair in pairs):
+        raise RecordError(f"{path}: its answers are those of {other_path}")
+    is_near = any(answer_alike(*pair, nearly=NEAR_ANSWERS) for pair in pairs)
+    if not is_near or other.spec.model != record.spec.model:
+        return
+    models = _trained(path, record)
+    try:
+        known = _trained(other_path, other)
+    except PLUGIN_FAILURES as error:
+        raise RecordError(
+            f"{path}: its weights can't be compared with those of {other_path}, a row that "
+            f"can't be built any more: {reason_of(error)}"
+        ) from None
+    if any(are_copies(*pair) for pair in product(models, known)):
+        raise RecordError(f"{path}: its weights are those of {other_path}")
 
 
 def _by_seed(path: Path, record: Record) -> list[dict[str, np.ndarray]]:
@@ -63,12 +82,23 @@ def _by_seed(path: Path, record: Record) -> list[dict[str, np.ndarray]]:
 
 
 def _may_be_copied(other: Record, record: Record) -> bool:
-    """Whether the other record is on the same board, with weights of its own."""
+    """Whether both records have weights, on the same board."""
     return (
         other.id != record.id
-        and _has_own_weights(other)
+        and None not in {other.weights_file, record.weights_file}
         and comparable_facts(other) == comparable_facts(record)
     )
+
+
+def _begin_alike(record: Record, other: Record) -> bool:
+    """Whether both are of one construction, trained or not."""
+    starts = {one.spec.init or one.spec.weights for one in (record, other)}
+    return len(starts) == 1 and is_construction(record.spec) and is_construction(other.spec)
+
+
+def _without_seeds(record: Record) -> str:
+    """The id that the record would have with other seeds."""
+    return record.spec.model_copy(update={"seeds": ()}).id
 
 
 def require_own_formula(path: Path, record: Record, others: Iterable[tuple[Path, Record]]) -> None:
@@ -87,11 +117,6 @@ def require_own_formula(path: Path, record: Record, others: Iterable[tuple[Path,
 def _without_metrics(record: Record) -> str:
     """The id that the record would have without further metrics."""
     return record.spec.model_copy(update={"metrics": ()}).id
-
-
-def _has_own_weights(record: Record) -> bool:
-    """Whether the record has weights that are not those of a construction, trained or not."""
-    return record.weights_file is not None and not is_construction(record.spec)
 
 
 def published_of_task(record: Record, store: RecordStore) -> Iterator[tuple[Path, Record]]:

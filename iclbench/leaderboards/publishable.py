@@ -9,6 +9,7 @@ from ..api.names import is_plain_name, visible
 from ..api.record import Record
 from ..runs.heldout import has_held_out
 from ..runs.objects import Objects
+from ..runs.statistics import GRADE
 from .argument_numbers import require_few_numbers
 
 #: The fewest prompts of a row that held-out prompts check: fewer could not contradict it.
@@ -33,9 +34,14 @@ def require_costs(path: Path, record: Record) -> None:
 
     Those were trained before it was measured. A new one would escape its checks.
     """
-    if record.missing:
-        missing = ", ".join(sorted(record.missing))
-        raise RecordError(f"{path}: it lacks its {missing}, which every training measures now")
+    if record.spec.origin != "trained":
+        return
+    missing = [name for name in ("budget", "validation_curve") if getattr(record, name) is None]
+    if record.ranking.metric.startswith(GRADE) and "validation_curve" in missing:
+        missing.remove("validation_curve")  # grading on the way would cost
+    if missing:
+        names = " and ".join(name.replace("_", " ") for name in missing)
+        raise RecordError(f"{path}: it lacks its {names}, which every training measures now")
 
 
 def _require_files(path: Path, record: Record) -> None:

@@ -1,7 +1,7 @@
 """A suite's scores: where each model lies between chance and what is attainable, board by board.
 
-Of the models installed, only the solvers of chance and reference matter. On a board, a score is (value − chance) / (reference − chance), where
-the value is the record's level, see `level.py`, and both ends are those of `scale.suite_scale`.
+On a board, a score is (value − chance) / (reference − chance): the value is the record's level, see
+`level.py`, and both ends are those of `scale.suite_scale`, which knows the installed solvers.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from ..api.recipe import Recipe
 from ..api.record import Record
 from ..console import counted
 from ..precision import DTYPES, full_precision
+from ..training.platforms import moved_names
 from ..training.schedules import fit_schedule
 from ..training.validation import points_of
 from .budget import steps_of, track_of
@@ -84,17 +85,24 @@ def _budget(budget: BudgetReport, record: Record, recipe: Recipe) -> Iterator[Ch
         yield same("budget rate", budget.rate, None)
     else:
         asked = Budget.parse(budget.asked)
-        yield from _asked_budget(asked, budget)
+        ends_early = all(seed.diverged_at is not None for seed in record.seeds)
+        yield from _asked_budget(asked, budget, ends_early)
         yield same("trained on a GPU", not on_cpu, asked.on_gpu)
-    if on_cpu:
+    if on_cpu and "device" not in _moved(record):
         yield same("device time", budget.device_seconds, None)
     yield from _times(budget, record)
+
+
+def _moved(record: Record) -> list[str]:
+    """What changed while the models were trained, or differs where seeds were trained apart."""
+    return moved_names(record.training.note if record.training else None)
 
 
 def _times(budget: BudgetReport, record: Record) -> Iterator[Check]:
     """The times of one seed, which are claimed, must not contradict each other."""
     training, curve = record.training, record.validation_curve
-    assert training is not None
+    if training is None:  # which is a fact of its own
+        return
     least = LEAST_SECONDS * training.steps
     shortest = min(
         budget.core_seconds,
@@ -102,7 +110,7 @@ def _times(budget: BudgetReport, record: Record) -> Iterator[Check]:
         least if budget.device_seconds is None else budget.device_seconds,
     )
     yield Check("budget seconds", shortest, f"at least {least:g}", shortest >= least)
-    if budget.device_seconds is None:
+    if budget.device_seconds is None and "threads" not in _moved(record):
         # Besides torch's threads, others of the process may have worked.
         most = budget.wall_seconds * (record.environment.threads + 1)
         in_time = budget.core_seconds <= most
@@ -118,8 +126,11 @@ def _times(budget: BudgetReport, record: Record) -> Iterator[Check]:
         yield Check("validation seconds", last, f"at most {most:g}", last <= most)
 
 
-def _asked_budget(asked: Budget, budget: BudgetReport) -> Iterator[Check]:
-    """What was claimed of the time must not contradict the track that it gives the row."""
+def _asked_budget(asked: Budget, budget: BudgetReport, ends_early: bool) -> Iterator[Check]:
+    """What was claimed of the time must not contradict the track that it gives the row.
+
+    A training `ends_early` where all its models have diverged.
+    """
     steps = None
     # A forged rate may be too large for a number of steps.
     if budget.rate is not None and math.isfinite(asked.seconds * budget.rate):
@@ -129,6 +140,9 @@ def _asked_budget(asked: Budget, budget: BudgetReport) -> Iterator[Check]:
     used = budget.core_seconds if budget.device_seconds is None else budget.device_seconds
     most = MOST_OVER * asked.seconds
     yield Check(f"{asked.kind} per seed", used, f"at most {most:g}", used <= most)
+    if not ends_early:
+        least = asked.seconds / MOST_OVER
+        yield Check(f"{asked.kind} of all steps", used, f"at least {least:g}", used >= least)
 
 
 def _curve(curve: ValidationCurve, record: Record, recipe: Recipe, plan: Plan) -> Iterator[Check]:

@@ -13,18 +13,24 @@ from .facts import compare_spec, recompute
 from .models import given_models
 from .plan import Plan
 from .store import read_record
+from .strangers import TRUSTED, require_harmless
 
 
-def load_model(record: Record | str | Path, seed: int | None = None) -> nn.Module:
+def load_model(
+    record: Record | str | Path, seed: int | None = None, *, trusted: bool = False
+) -> nn.Module:
     """The model of a record or its path that was evaluated, by default of the first seed.
 
     It lies on the CPU, in evaluation mode, and maps a prompt of the task to a prediction (B, P, W)
     in the record's dtype. Solvers and constructions are built again. Raises UsageError for a seed
     without a model and for a model that is asked in text, and RecordError for files that are
-    missing or were changed, and where the installed code builds another model.
+    missing or were changed, and where the installed code builds another model. Without `trusted`,
+    it refuses what `verify` refuses: a record that names files, datasets or code.
     """
     if not isinstance(record, Record):
-        record = read_record(Path(record))
+        record = read_record(record)
+    if not trusted:
+        require_harmless(record, TRUSTED)
     if record.spec.origin == "asked":
         raise UsageError(f"{record.spec.model} is asked in text: it has no module")
     with full_precision(DTYPES[record.spec.dtype]):

@@ -46,6 +46,7 @@ from .ready_models import ReadyModels
 from .report import date_now
 from .settings import Settings
 from .store import read_record, read_values
+from .strangers import TRUSTED, require_harmless
 from .training import packages_of, train
 
 #: On another platform: how far the first loss of the curve may move, relatively, …
@@ -82,17 +83,19 @@ class Retraining:
 
 
 @exclusive()
-def retrain(path: str | PathLike[str], device: str = "auto") -> Retraining:
+def retrain(path: str | PathLike[str], device: str = "auto", trusted: bool = False) -> Retraining:
     """Train the models of a verified record again and compare everything that was only claimed.
 
     The file stays as it is: `Retraining.record` has the proof. A record without training has no
     checks and no proof. Raises RecordError where training can't be repeated: on another device,
     without a checkpoint, or where the installed code makes another run of the record's command,
-    and PluginError where a plugin of the record is missing.
+    and PluginError where a plugin of the record is missing. `trusted` is as for `verify`.
     """
     path = path_of(path)
     record = read_record(path)
     require_plugins(path, record)
+    if not trusted:
+        require_harmless(record, TRUSTED)
     if record.spec.origin in {"solver", "constructed", "asked"}:
         return Retraining([], None, "nothing to train again")
     on_device = find_device(device)

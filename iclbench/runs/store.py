@@ -135,7 +135,7 @@ class RecordStore:
     """A folder of records `TASK/MODEL-ID.json`, with the files that they name in `objects`."""
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        self.folder = path_of(folder)
         self.objects = Objects(self.folder)
 
     def path(self, spec: RunName) -> Path:

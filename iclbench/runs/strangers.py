@@ -23,6 +23,9 @@ ADDRESSES = frozenset({"base_url"})
 #: Packages of optimizers that any record may name, besides those of plugins.
 OPTIMIZERS = ("torch.optim", "pytorch_optimizer")
 
+#: How to use a record all the same.
+TRUSTED = "; --trust (trusted=True) allows it, for records of people whom you trust"
+
 _WHOLE_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
 
 from ..api.errors import RecordError
 
@@ -26,13 +26,21 @@ def time_limit(minutes: float, hint: str = "") -> Iterator[None]:
         yield
         return
 
-    def stop(*_: object) -> NoReturn:
-        raise RecordError(f"verifying it takes more than {minutes:g} minutes{hint}")
+    is_over = False
+
+    def stop(*_: object) -> None:
+        if not is_over:
+            raise RecordError(f"verifying it takes more than {minutes:g} minutes{hint}")
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 60 * minutes, AGAIN)
+    started = time.monotonic()
+    left, again = signal.setitimer(signal.ITIMER_REAL, 60 * minutes, AGAIN)
     try:
         yield
     finally:
+        is_over = True
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, before or signal.SIG_DFL)
+        if left:  # a timer of the caller goes on
+            rest = max(left - (time.monotonic() - started), 1e-3)
+            signal.setitimer(signal.ITIMER_REAL, rest, again)

@@ -44,16 +44,13 @@ from .rounding import measure_rounded
 from .shifts import present_shifts, shifted_models, shifted_plan
 from .state_size import state_sizes
 from .store import read_record, read_values
-from .strangers import require_harmless
+from .strangers import TRUSTED, require_harmless
 from .time_limit import time_limit
 
 #: How long a record may take to be verified, in minutes.
 MOST_MINUTES = 30.0
-#: How to verify a record all the same.
-TRUSTED = "; --trust (trusted=True) allows it, for records of people whom you trust"
 
 
-@exclusive()
 def verify(
     path: str | PathLike[str], device: str = "auto", *, trusted: bool = False
 ) -> list[Check]:
@@ -69,7 +66,12 @@ def verify(
     optimizer to import: whoever made it would choose what this machine reads and runs. So is one
     that takes more than half an hour.
     """
-    path = path_of(path)
+    return _checked(path_of(path), device, trusted=trusted, hint=TRUSTED)
+
+
+@exclusive()
+def _checked(path: Path, device: str, *, trusted: bool, hint: str) -> list[Check]:
+    """The checks of `verify`; the reason why a stranger's record is refused ends with `hint`."""
     if path.is_dir():
         raise UsageError(
             f"{path} is a folder: verify each path of RecordStore({str(path)!r}).paths()"
@@ -79,8 +81,8 @@ def verify(
     try:
         if trusted:
             return _verify(path, record, device)
-        require_harmless(record, TRUSTED)
-        with time_limit(MOST_MINUTES, TRUSTED):
+        require_harmless(record, hint)
+        with time_limit(MOST_MINUTES, hint):
             return _verify(path, record, device)
     except IclbenchError as error:
         if str(path) in str(error):
@@ -88,9 +90,14 @@ def verify(
         raise type(error)(f"{path}: {error}") from error
 
 
-def require_holding(path: Path, device: str = "auto", *, trusted: bool = False) -> list[Check]:
-    """The checks of `verify`; raises RecordError unless all of them hold."""
-    checks = verify(path, device, trusted=trusted)
+def require_holding(
+    path: Path, device: str = "auto", *, trusted: bool = False, hint: str = TRUSTED
+) -> list[Check]:
+    """The checks of `verify`; raises RecordError unless all of them hold.
+
+    The reason why a stranger's record is refused ends with `hint`.
+    """
+    checks = _checked(path, device, trusted=trusted, hint=hint)
     failing = [check for check in checks if not check.holds]
     if failing:
         raise RecordError(
@@ -173,9 +180,12 @@ def _require_version(record: Record) -> None:
 
 
 def _compare_seeds(path: Path, record: Record) -> Iterator[Check]:
-    """A check that trained seeds are trainings of their own; their values have been verified."""
+    """A check that trained seeds are trainings of their own; their values have been verified.
+
+    Seeds that begin with the same given weights may stay near them.
+    """
     seeds = [seed.seed for seed in record.seeds]
-    if record.spec.origin == "trained" and len(seeds) > 1:
+    if record.spec.origin == "trained" and record.spec.init is None and len(seeds) > 1:
         alike = seeds_alike(seeds, read_values(path, record.main.values))
         yield same("seeds with the answers of another", alike, [])
 

@@ -22,7 +22,7 @@ from ..api.errors import UsageError, unknown
 from ..api.names import Label, is_plain_name, visible
 from ..api.options import parse_seeds
 from ..api.spec import RunSpec, spec_options
-from ..files import read_toml
+from ..files import path_of, read_toml
 from .fields import IS_TABLE, tables_named
 from .figure import Figure
 from .table import StudyTable
@@ -215,7 +215,7 @@ def read_sweep_file(file: SweepSource) -> SweepFile:
         return file
     if isinstance(file, Mapping):
         return parse_config(SweepFile, file, "sweep")
-    content = read_toml(Path(file))
+    content = read_toml(path_of(file))
     if "stage" in content and "grid" not in content:
         raise UsageError(
             f"{file} is a campaign file: `iclbench campaign {shlex.quote(str(file))}` runs it"

@@ -166,7 +166,7 @@ def _checks(path: Path, request: VerifyRequest) -> tuple[list[Check], str]:
         return checks, ""
     proved, retrained = None, ""
     if request.retrain:
-        outcome = retrain(path, request.device)
+        outcome = retrain(path, request.device, trusted=request.trusted)
         checks += outcome.checks
         proved, retrained = outcome.record, outcome.outcome
     elif request.write:

@@ -7,7 +7,8 @@ import json
 import pytest
 from forging import reseal, states_of, values_of, with_answers_of, with_values, with_weights
 
-from iclbench import RecordStore, RunSpec, run
+from iclbench import RecordError, RecordStore, RunSpec, run
+from iclbench.leaderboards.copied_weights import require_own_weights
 
 TINY = {"task": "least-squares", "recipe": "smoke", "seeds": 2, "eval_prompts": 64,
         "task_args": {"dim": 2, "examples": 4}}  # fmt: skip
@@ -37,14 +38,14 @@ def test_weights_of_a_published_row_are_refused(cli, copied, tmp_path):
     assert cli("submit", own, "--to", boards).code == 0
     outcome = cli("submit", copy, "--to", boards)
     assert outcome.code == 2
-    assert "its weights are those of" in outcome.err
+    assert "its answers are those of" in outcome.err
     assert len(list(RecordStore(boards / "records").paths())) == 1
 
 
 def test_weights_of_a_row_that_is_submitted_beside_it_are_refused(cli, copied, tmp_path):
     outcome = cli("submit", *copied, "--to", tmp_path / "boards")
     assert outcome.code == 2
-    assert f"its weights are those of {copied[0]}" in outcome.err
+    assert f"its answers are those of {copied[0]}" in outcome.err
 
 
 def test_weights_that_are_said_to_begin_with_a_file_are_refused_too(cli, copied, tmp_path):
@@ -59,7 +60,7 @@ def test_weights_that_are_said_to_begin_with_a_file_are_refused_too(cli, copied,
     assert cli("verify", copy).code == 0
     outcome = cli("submit", own, copy, "--to", tmp_path / "boards")
     assert outcome.code == 2
-    assert f"its weights are those of {own}" in outcome.err
+    assert f"its answers are those of {own}" in outcome.err
 
 
 def test_the_same_weights_on_another_board_are_a_row(cli, tmp_path):
@@ -90,7 +91,35 @@ def test_a_new_row_does_not_lack_what_every_training_measures(cli, tmp_path):
     run(model="baseconv", **TINY, out=tmp_path)
     (path,) = RecordStore(tmp_path).paths()
     path = reseal(path, lambda c: c.update(budget=None, missing={"budget": "lost"}))
+    path = reseal(path, lambda c: c.update(validation_curve=None))
     assert cli("verify", path).code == 0
     outcome = cli("submit", path, "--to", tmp_path / "boards")
     assert outcome.code == 2
-    assert "it lacks its budget, which every training measures now" in outcome.err
+    assert "it lacks its budget and validation curve, which every" in outcome.err
+
+
+def test_trainings_that_end_near_each_other_are_rows_of_their_own(cli, tmp_path):
+    """From the same initial weights, with rates that differ by a tenth."""
+    shared = {**TINY, "task": "linear-system", "task_args": {"sizes": "2-3"}}
+    for rate in (3e-3, 3.3e-3):
+        run(model="linear-transformer", **shared, recipe_args={"learning_rate": rate}, out=tmp_path)
+    outcome = cli("submit", tmp_path, "--to", tmp_path / "boards")
+    assert outcome.code == 0, outcome.err
+    assert len(list(RecordStore(tmp_path / "boards" / "records").paths())) == 2
+
+
+def test_a_run_with_more_seeds_replaces_no_row(cli, tmp_path):
+    for seeds in (2, 3):
+        run(model="baseconv", **{**TINY, "seeds": seeds}, out=tmp_path / str(seeds))
+    outcome = cli("submit", tmp_path / "2", tmp_path / "3", "--to", tmp_path / "boards")
+    assert outcome.code == 2
+    assert "with other seeds; rows are not replaced" in outcome.err
+
+
+def test_one_file_of_weights_is_one_row_whatever_it_is_said_to_begin_with(tmp_path):
+    task = {**TINY, "task": "linear-system", "task_args": {"sizes": "2-3"}}
+    own = run(model="linear-transformer", **task, out=tmp_path)
+    spec = own.spec.model_copy(update={"init": "richardson"})
+    other = own.model_copy(update={"spec": spec, "id": spec.id})
+    with pytest.raises(RecordError, match="its weights are those of"):
+        require_own_weights(tmp_path / "other", other, [(own.path, own)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import shutil
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -130,7 +131,7 @@ def test_own_records_come_before_more_published_ones(cli, study, tmp_path, monke
     shutil.copytree(study / "records", tmp_path / "leaderboards" / "studies" / "small")
     (tmp_path / "small.toml").write_text(f'out = "own"\n{SMALL}')
     published = cli("leaderboard", "figure", "small.toml", "--file", "a.html")
-    assert "small: the records of leaderboards/studies/small" in published.err
+    assert f"small: the records of {Path('leaderboards', 'studies', 'small')}" in published.err
     one = {"model": "gradient-descent", "model_args": {"steps": 1}}
     sweep({"defaults": {"task": "least-squares", "eval_prompts": 16}, "grid": [one]}, out="own")
     own = cli("leaderboard", "figure", "small.toml", "--file", "b.html")

@@ -113,6 +113,7 @@ def test_a_changed_curve_is_noticed(records, change, fact):
     ("change", "fact"),
     [
         ({"core_seconds": 0.0}, "budget seconds"),
+        ({"core_seconds": 1e-3}, "core time of all steps"),
         ({"core_seconds": 9.0, "wall_seconds": 1.0}, "core time of the threads"),
         ({"wall_seconds": 720_000.0}, "wall-clock time per seed"),
     ],

@@ -65,3 +65,16 @@ def test_other_threads_have_no_limit():
     thread.start()
     thread.join()
     assert ended == [True]
+
+
+def test_a_timer_of_the_caller_goes_on():
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with time_limit(1.0):
+            pass
+        while not rung:
+            time.sleep(0.01)
+    finally:
+        signal.signal(signal.SIGALRM, before)

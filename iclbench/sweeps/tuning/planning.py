@@ -74,8 +74,7 @@ class PlannedSearch(NamedTuple):
 
 def planned_search(plan: Plan, settings: Settings, search: SearchSettings) -> PlannedSearch:
     """The search that `tune` would make; raises UsageError as `tune` does."""
-    # Also what a suite gives can't be searched.
-    require_free(search.space, plan.request.model_args, plan.request.recipe_args)
+    require_not_given(plan, search)
     if plan.request.init is not None and None not in plan.states:
         raise UsageError(
             "--init: these weights are of several seeds, and a trial has a seed of its own: give "
@@ -84,6 +83,14 @@ def planned_search(plan: Plan, settings: Settings, search: SearchSettings) -> Pl
     store = RecordStore(settings.out / TRIALS_FOLDER)
     trials = [_planned(plan, p, search.tuning_seeds, store) for p in points_in(plan, search)]
     return PlannedSearch(plan, search_space(plan, search.space), trials)
+
+
+def require_not_given(plan: Plan, search: SearchSettings) -> None:
+    """Raise UsageError for an argument that the search changes and the plan's request gives.
+
+    A suite may give it, too.
+    """
+    require_free(search.space, plan.request.model_args, plan.request.recipe_args)
 
 
 def points_in(plan: Plan, search: SearchSettings) -> list[Point]:
