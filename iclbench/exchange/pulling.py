@@ -29,6 +29,7 @@ from ..runs.heldout import MOST_BYTES, held_out_path, read_held_out
 from ..runs.objects import MOST_OBJECT_BYTES, Objects, most_bytes
 from ..runs.proofs import is_retrained, repeats, without_proof
 from ..runs.store import MOST_RECORD_BYTES, RecordStore, read_record, require_place
+from ..runs.time_limit import time_limit
 from ..runs.verify import require_holding
 from .comparison import require_same_prompts
 from .document import DOCUMENT, MOST_DOCUMENT_BYTES, Export, read_export
@@ -199,7 +200,8 @@ def pull_export(
             if file_digest(staging / file.path) != file.sha256:
                 raise RecordError(f"{file.path} was changed: its SHA-256 differs from the document")
         if measure:
-            require_same_prompts(staging, export)
+            with time_limit("; --no-verify copies it without making its prompts"):
+                require_same_prompts(staging, export)
         for entry, _ in files:
             _move(staging, out, entry.path)
         for name, content in texts_of(export).items():

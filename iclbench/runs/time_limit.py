@@ -10,13 +10,15 @@ from contextlib import contextmanager
 
 from ..api.errors import RecordError
 
+#: How long a stranger's record or dataset may take to be verified, in minutes.
+MOST_MINUTES = 30.0
 #: Seconds until it is raised again, where a plugin takes the first for a failure of its own.
 AGAIN = 5.0
 
 
 @contextmanager
-def time_limit(minutes: float, hint: str = "") -> Iterator[None]:
-    """Within the block, raise RecordError, which ends with `hint`, once so many minutes are over.
+def time_limit(hint: str = "") -> Iterator[None]:
+    """Within the block, raise RecordError, which ends with `hint`, once half an hour is over.
 
     It interrupts Python, not a single operation of torch. There is no limit on Windows, nor in a
     thread other than the main one, which gets no signals.
@@ -30,11 +32,11 @@ def time_limit(minutes: float, hint: str = "") -> Iterator[None]:
 
     def stop(*_: object) -> None:
         if not is_over:
-            raise RecordError(f"verifying it takes more than {minutes:g} minutes{hint}")
+            raise RecordError(f"verifying it takes more than {MOST_MINUTES:g} minutes{hint}")
 
     before = signal.signal(signal.SIGALRM, stop)
     started = time.monotonic()
-    left, again = signal.setitimer(signal.ITIMER_REAL, 60 * minutes, AGAIN)
+    left, again = signal.setitimer(signal.ITIMER_REAL, 60 * MOST_MINUTES, AGAIN)
     try:
         yield
     finally:

@@ -47,9 +47,6 @@ from .store import read_record, read_values
 from .strangers import TRUSTED, require_harmless
 from .time_limit import time_limit
 
-#: How long a record may take to be verified, in minutes.
-MOST_MINUTES = 30.0
-
 
 def verify(
     path: str | PathLike[str], device: str = "auto", *, trusted: bool = False
@@ -82,7 +79,7 @@ def _checked(path: Path, device: str, *, trusted: bool, hint: str) -> list[Check
         if trusted:
             return _verify(path, record, device)
         require_harmless(record, hint)
-        with time_limit(MOST_MINUTES, hint):
+        with time_limit(hint):
             return _verify(path, record, device)
     except IclbenchError as error:
         if str(path) in str(error):
