@@ -36,7 +36,10 @@ def shift_matrix(board: Board) -> Table | None:
     )
     rows, reasons = [], []
     for line in lines:
-        cells = {"shift": line.shift, "score": line.score, "floor": _floor(line)}
+        # In a narrow terminal, the column of scores is left out.
+        other = f" ({line.score})" if line.score != lines[0].score else ""
+        shift = Cell(f"{line.shift}{other}", line.shift)
+        cells = {"shift": shift, "score": line.score, "floor": _floor(line)}
         for row, cell, is_lost in zip(members, line.cells, line.lost, strict=True):
             cells[row.record.id] = _cell(line, cell, line.bound if is_lost else "")
             if isinstance(cell, str):

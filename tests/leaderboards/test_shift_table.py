@@ -64,6 +64,8 @@ def test_a_shift_that_brings_noise_is_scored_by_its_mean_error(tmp_path):
     plain, noisy = shift_lines(board)
     assert (plain.score, plain.bound) == ("digits", "≤")
     assert (noisy.score, noisy.bound) == ("mean squared_error", "≥")
+    shifts = [row["shift"].text for row in shift_matrix(board).rows]
+    assert shifts == ["as in training", "noisy (mean squared_error)"]
 
 
 def test_a_model_without_any_error_has_lost_no_answer(tmp_path):
