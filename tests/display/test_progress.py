@@ -16,9 +16,10 @@ from iclbench.api.config import parse_config
 from iclbench.display import views
 from iclbench.display.progress import ProgressDisplay, progress_of_jobs
 from iclbench.display.views import NotebookView, PlainView, State, TerminalView, duration
+from iclbench.runs.settings import Settings
 from iclbench.sweeps.executors.local import Local
 from iclbench.sweeps.files import SweepFile
-from iclbench.sweeps.jobs import run_job
+from iclbench.sweeps.jobs import job_of, run_job
 from iclbench.sweeps.sweep import sweep
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke",
@@ -162,11 +163,9 @@ def test_a_dumb_terminal_gets_lines(monkeypatch):
 def test_jobs_of_other_processes_are_shown_one_below_the_other(monkeypatch, tmp_path):
     shown = []
     monkeypatch.setattr(PlainView, "show", lambda _, states: shown.append(titles(states)))
-    jobs = [
-        {"requests": [{**TINY, "model": model, "seeds": [0]}], "out": str(tmp_path),
-         "device": "cpu", "engine": "auto", "checkpoint_seconds": 30.0}
-        for model in ("lsa", "elsa")
-    ]  # fmt: skip
+    settings = Settings(tmp_path, "cpu")
+    requests = [{**TINY, "model": model, "seeds": [0]} for model in ("lsa", "elsa")]
+    jobs = [job_of([request], settings) for request in requests]
     executor = Local()
     with progress_of_jobs("planning") as display:
         executor.listener = display

@@ -60,6 +60,14 @@ def as_loaded(content: Content) -> None:
     content["command"] = " ".join(kept)
 
 
+def as_fast(content: Content) -> None:
+    """All times of a training of 20 steps of two models, which don't contradict each other."""
+    content["training"].update(seconds=1e-4, steps_per_second=4e5)
+    content["budget"].update(core_seconds=5e-5, wall_seconds=5e-5)
+    curve = content["validation_curve"]
+    curve["seconds"] = [0.0 for _ in curve["seconds"]]
+
+
 def as_trained_from_a_file(content: Content) -> None:
     content["spec"].update(init="mine.safetensors", checkpoint_digest="0" * 64)
     content["command"] = content["command"].replace(
@@ -109,9 +117,7 @@ CLAIMED: dict[str, tuple[Forgery, str]] = {
     "another device": (
         edit(lambda c: c["environment"].update(device="NVIDIA H200")), "device",
     ),
-    "seconds of training": (
-        edit_training(seconds=1e-4, steps_per_second=4e5), "seconds of training",
-    ),
+    "seconds of training": (edit(as_fast), "seconds of training"),
     "a divergence": (edit(lambda c: c["seeds"][0].update(diverged_at=3)), "diverged"),
 }  # fmt: skip
 
