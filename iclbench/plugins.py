@@ -25,8 +25,6 @@ from .console import output_as_messages, report
 from .discovery import CATALOG_HOOKS, HERE, Plugin, discover, guarded, load_plugin
 from .files import digest_of_module
 
-#: What is wrong with an object that is no plugin.
-NO_HOOKS = "no hooks: give an object with a method such as iclbench_architectures"
 #: The classes that have their name from their entry, so that those derived from them do not.
 _NAMED: weakref.WeakSet[type] = weakref.WeakSet()
 
@@ -144,7 +142,8 @@ class PluginHost:
         loaded = _load_object(self._manager, plugin, name)
         if not loaded.problem and not self._manager.get_hookcallers(plugin):
             self._manager.unregister(plugin)
-            loaded = replace(loaded, problem=f"plugin {name!r} has {NO_HOOKS}")
+            hint = "give an object with a method such as iclbench_architectures"
+            loaded = replace(loaded, problem=f"plugin {name!r} has no hooks: {hint}")
         if loaded.problem:
             if replaced is not None:
                 self._manager.register(replaced, name=name)

@@ -122,7 +122,7 @@ def p_values(
     for i, j in np.argwhere(np.tril(size > 0, -1) & ~(least >= most)):
         (first, weights), (second, others) = added[i], added[j]
         error = np.sqrt(of_prompts[i, j] + first[:, None] + second)
-        # 400 values of t a pair, and a thousand rows: computed, each would take ten times as long.
+        # Computing each tail would take most of the time of a large board.
         tails = np.exp(np.interp(size[i, j] / error, KNOTS, log_tails))
         p[i, j] = p[j, i] = weights @ tails @ others
     return p

@@ -39,6 +39,8 @@ NEAR_SECONDS = 0.1
 #: A training may take this many times its budget: a rate that is measured before fixes the steps,
 #: and numbers that are too small to be computed quickly have made it twice as long.
 MOST_OVER = 10.0
+#: Nor may all its steps take less than this part of its budget.
+LEAST_PART = 0.01
 
 
 def compare_costs(record: Record, plan: Plan) -> Iterator[Check]:
@@ -141,7 +143,7 @@ def _asked_budget(asked: Budget, budget: BudgetReport, ends_early: bool) -> Iter
     most = MOST_OVER * asked.seconds
     yield Check(f"{asked.kind} per seed", used, f"at most {most:g}", used <= most)
     if not ends_early:
-        least = asked.seconds / MOST_OVER
+        least = LEAST_PART * asked.seconds
         yield Check(f"{asked.kind} of all steps", used, f"at least {least:g}", used >= least)
 
 

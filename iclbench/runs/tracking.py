@@ -13,6 +13,7 @@ from ..api.errors import UsageError
 from ..api.record import Record
 from ..api.spec import ResolvedSpec
 from ..api.tracker import Tracker, losses_of, settings_of, summary_of
+from ..files import path_of
 from ..hookspecs import hookimpl
 from ..plugins import host
 
@@ -35,7 +36,8 @@ def tracking(
     for name in given:
         if name not in chosen:
             raise UsageError(f"arguments for the tracker {name!r}, which is not asked for")
-    observers = {name: _Observer(_maker(name, given.get(name, {}), Path(out))) for name in chosen}
+    folder = path_of(out)
+    observers = {name: _Observer(_maker(name, given.get(name, {}), folder)) for name in chosen}
     with ExitStack() as stack:
         for name, observer in observers.items():
             stack.callback(observer.close)
