@@ -1,10 +1,10 @@
-"""Full-precision arithmetic during a run."""
+"""Full-precision arithmetic during a run, whatever the caller's settings of torch are."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,19 +17,36 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 def full_precision(dtype: torch.dtype) -> Iterator[None]:
     """Switch off TF32 and other reduced precision of float32, and make `dtype` torch's default.
 
-    cuDNN's TF32 is on by default, so a convolution would use it. All settings are restored at the
-    end.
+    cuDNN's TF32 is on by default, so a convolution would use it. `no_grad`, `inference_mode`,
+    autocast and a default device of the caller do not apply within the block. All settings are
+    restored at the end.
     """
     settings = [s for s in (*_older(), *_reductions(), *_float32()) if s.is_readable()]
     before = [setting.read() for setting in settings]
     try:
         for setting in settings:
             setting.write(setting.exact)
-        with default_dtype(dtype):
+        with default_modes(), default_dtype(dtype):
             yield
     finally:
         for setting, value in zip(settings, before, strict=True):
             setting.write(value)
+
+
+@contextmanager
+def default_modes() -> Iterator[None]:
+    """Within a block, let torch compute as in a process that has switched nothing on or off."""
+    with ExitStack() as modes:
+        # Each costs time at every operation, so none is entered in vain.
+        if torch.is_inference_mode_enabled():
+            modes.enter_context(torch.inference_mode(False))
+        modes.enter_context(torch.enable_grad())
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                modes.enter_context(torch.autocast(kind, enabled=False))
+        if torch.get_default_device().type != "cpu":
+            modes.enter_context(torch.device("cpu"))
+        yield
 
 
 @contextmanager

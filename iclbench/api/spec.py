@@ -35,9 +35,8 @@ ACTIONS: dict[Origin, str] = {
 class RunSpec(Config):
     """The request for one run: a model, its weights, a task, a recipe, a dtype, seeds.
 
-    This is the only list of these fields. The options of `iclbench run`, the command that
-    reproduces a record, the keys of a sweep file and the request that `verify` makes are derived
-    from it.
+    The options of `iclbench run`, the command that reproduces a record, the keys of a sweep file
+    and the request that `verify` makes are derived from these fields.
     """
 
     model: Annotated[str, Option("NAME")] = Field(description="model to run")
@@ -129,6 +128,8 @@ class RunSpec(Config):
             if value > MOST_SEEDS:
                 raise ValueError(f"{value} seeds are too many; write one seed as [{value}]")
             return tuple(range(value))
+        if not isinstance(value, list | tuple | range):
+            raise ValueError("a number of seeds or a list of them is needed")
         return value
 
     @field_validator("seeds")

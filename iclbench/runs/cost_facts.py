@@ -20,11 +20,10 @@ from ..training.schedules import fit_schedule
 from ..training.validation import points_of
 from .budget import steps_of, track_of
 from .comparison import Check, same
-from .models import Model
+from .models import Model, built_module
 from .operations import count_operations, step_operations
 from .plan import Plan
 from .ready_models import ReadyModels
-from .sizes import bounded_model
 from .validators import Validator, validation_prompts, validation_seed
 
 #: The claimed core time must be at least the measured one divided by this: processors differ.
@@ -69,8 +68,8 @@ def fitted_recipe(record: Record, recipe: Recipe) -> Recipe:
 def _operations(record: Record, plan: Plan) -> Iterator[Check]:
     # The plan to verify a training from a file's weights begins at random ones, and freezes none.
     plan = replace(plan, spec=plan.spec.model_copy(update={"freeze": record.spec.freeze}))
-    with full_precision(DTYPES[record.spec.dtype]), bounded_model(plan.spec.model):
-        module = plan.architecture.build(plan.task.signature, plan.config)
+    with full_precision(DTYPES[record.spec.dtype]):
+        module = built_module(plan, "given")
         steps = record.training.steps if record.training else None
         expected = count_operations(plan, module, steps)
     yield same("operations", record.operations, expected)

@@ -89,17 +89,11 @@ def floor(
     return _combined(task, parts)
 
 
-def has_primary(task: Task[Any], values: Mapping[str, Any], *, graded: bool) -> bool:
-    """Whether values of a task's metrics hold the one that it ranks by.
-
-    False only for a grade that nobody was asked for; raises RunError for any other.
-    """
+def require_primary(task: Task[Any], values: Mapping[str, Any]) -> None:
+    """Raise RunError unless values of a task's metrics hold the one that it ranks by."""
     primary = task.primary.metric
-    if primary in values:
-        return True
-    if primary.startswith(GRADE) and not graded:
-        return False
-    raise RunError(f"task {task.name} ranks by {primary}, not in {', '.join(values)}")
+    if primary not in values:
+        raise RunError(f"task {task.name} ranks by {primary}, not in {', '.join(values)}")
 
 
 def _require_sound(task: Task[Any], values: Mapping[str, Tensor], prompts: int) -> None:

@@ -11,19 +11,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import torch
 from filelock import FileLock, Timeout
 
 from ..api.errors import CheckpointError, UsageError
 from ..console import report
+from ..precision import default_modes
 
 _lock = threading.Lock()
 
 
 @contextmanager
 def exclusive() -> Iterator[None]:
-    """Hold the process's place for a run; raises UsageError where another run has it.
+    """Hold the process's place for a run, in torch's default modes; restore its generator.
 
-    Waiting instead would block an observer that starts a run within a run forever.
+    Raises UsageError where another run has it. Waiting instead would block an observer that starts
+    a run within a run forever.
     """
     if not _lock.acquire(blocking=False):
         raise UsageError(
@@ -31,7 +34,8 @@ def exclusive() -> Iterator[None]:
             "the process, so start this run after it or in a process of its own"
         )
     try:
-        yield
+        with default_modes(), torch.random.fork_rng(devices=[]):
+            yield
     finally:
         _lock.release()
 

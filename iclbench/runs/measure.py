@@ -12,25 +12,27 @@ import torch
 from ..api.evaluation import EvaluationContext
 from ..api.grader import Grader
 from ..api.prompts import Batch
-from ..api.random import torch_generator
+from ..api.random import derive_seed, torch_generator
 from ..api.task import Axis
 from ..devices import keep_freed_memory
 from ..precision import DTYPES
-from .evaluate import evaluate, floor, has_primary, limits_of
+from ..training.random_streams import forked_generators
+from .evaluate import evaluate, floor, limits_of, require_primary
 from .first_answers import first_answers
 from .models import Model
 from .plan import Plan
 from .settings import default_eval_batch
 from .shared_prompts import evaluation_parts
-from .statistics import Values
+from .statistics import Values, as_kept
 
 
 class Measured(NamedTuple):
     """Metrics by name, (seeds, prompts[, axis]); those of the floor, (prompts[, axis]); seconds.
 
-    Errors are within the limits of `iclbench.runs.limits`. The floor is that of the first 4,096
-    prompts. `target_size` is the root mean square of the first part's targets, 0 for classes,
-    `digest` that of all prompts' raw draws, and `answers` those of `first_answers`.
+    Errors are within the limits of `iclbench.runs.limits`, and all values are rounded by `as_kept`.
+    The floor is that of the first 4,096 prompts. `target_size` is the root mean square of the first
+    part's targets, 0 for classes, `digest` that of all prompts' raw draws, and `answers` those of
+    `first_answers`.
     """
 
     values: dict[str, Values]
@@ -75,14 +77,16 @@ def measure(
     by_part: list[dict[str, Values]] = []
     floor_values: dict[str, np.ndarray] = {}
     target_size, answers = 0.0, None
-    with evaluation_parts(plan) as (parts, digest):
+    with forked_generators(device), evaluation_parts(plan) as (parts, digest):
+        # A model may draw when it answers.
+        torch.manual_seed(derive_seed("evaluation", spec.eval_seed))
         for batches in parts:
             limits = limits_of(plan.task, batches)
             by_model = [
                 evaluate(plan.task, module, batches, context, requested, limits=limits)
                 for module, context in zip(modules, contexts, strict=True)
             ]
-            has_primary(plan.task, by_model[0], graded=True)
+            require_primary(plan.task, by_model[0])
             by_part.append({name: np.stack([m[name] for m in by_model]) for name in by_model[0]})
             if len(by_part) == 1:
                 target_size = _target_size(batches)
@@ -90,7 +94,11 @@ def measure(
                     plan.task, batches, modules[-1], requested, contexts[-1], limits=limits
                 )
                 answers = first_answers(modules, batches[0], device)
-    values = {name: np.concatenate([p[name] for p in by_part], axis=1) for name in by_part[0]}
+    values = {
+        name: as_kept(np.concatenate([part[name] for part in by_part], axis=1))
+        for name in by_part[0]
+    }
+    floor_values = {name: as_kept(array) for name, array in floor_values.items()}
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - started

@@ -29,11 +29,19 @@ class Model:
     diverged_at: int | None = None
 
 
+def built_module(plan: Plan, *draws: str | int) -> nn.Module:
+    """The plan's model as its architecture builds it; `draws` name the random numbers it may take.
+
+    They are the same in every process, and the caller's generator stays as it was.
+    """
+    with torch.random.fork_rng(devices=[]), bounded_model(plan.spec.model):
+        torch.manual_seed(derive_seed(*draws))
+        return plan.architecture.build(plan.task.signature, plan.config)
+
+
 def initial_module(plan: Plan, seed: int) -> nn.Module:
     """One seed's model before training: random or from given weights, perturbed if requested."""
-    with torch.random.fork_rng(devices=[]), bounded_model(plan.spec.model):
-        torch.manual_seed(derive_seed("initialization", seed))
-        module = plan.architecture.build(plan.task.signature, plan.config)
+    module = built_module(plan, "initialization", seed)
     if plan.states:
         state = plan.states[seed] if seed in plan.states else plan.states[None]
         load_state(module, state, str(plan.spec.init), partial=plan.partial)
@@ -54,8 +62,7 @@ def given_models(plan: Plan) -> list[Model]:
     models = []
     states = plan.states or {None: {}}
     for seed, state in sorted(states.items(), key=lambda item: item[0] or 0):
-        with bounded_model(plan.spec.model):
-            module = plan.architecture.build(plan.task.signature, plan.config)
+        module = built_module(plan, "given")
         if plan.spec.origin not in {"solver", "asked"}:
             load_state(module, state, str(plan.spec.weights))
         if plan.answers is not None and isinstance(module, AskedModule):
@@ -98,9 +105,7 @@ def _require_whole_state(module: nn.Module, plan: Plan) -> None:
 
     All seeds would train with those of the first, and be evaluated with others.
     """
-    with torch.random.fork_rng(devices=[]), bounded_model(plan.spec.model):
-        torch.manual_seed(derive_seed("another initialization"))
-        other = plan.architecture.build(plan.task.signature, plan.config)
+    other = built_module(plan, "another initialization")
     load_state(other, tensors_of(module), "its own state")
     if predict_otherwise(module, other, plan.task):
         raise UsageError(

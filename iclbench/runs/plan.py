@@ -21,6 +21,7 @@ from ..api.spec import Origin, ResolvedSpec, RunSpec, flag, spec_options
 from ..api.task import Task
 from ..discovery import Plugin
 from ..plugins import host
+from ..precision import default_modes
 from ..training.optimizers.choice import with_whole_optimizer
 from ..training.schedules import require_used
 from .grading import Grading
@@ -111,6 +112,7 @@ class Plan:
         return self.spec.train_key(self.task.replica_args, self.architecture.replica_args)
 
 
+@default_modes()
 def resolve(request: RunSpec) -> Plan:
     """Find, load and validate all that `request` names; raises UsageError for what can't run."""
     task_class: type[Task[Any]] = host().load("task", request.task, Task)

@@ -12,7 +12,7 @@ from torch import nn
 from ..api.errors import UsageError
 from ..api.evaluation import EvaluationContext
 from ..api.random import torch_generator
-from ..precision import DTYPES
+from ..precision import DTYPES, full_precision
 from .evaluate import digest_of_prompts, evaluate
 from .plan import Plan
 
@@ -27,10 +27,11 @@ def require_sound_prompts(plan: Plan) -> None:
     digest of their draws does not show it.
     """
     task = plan.task
-    first, again = (
-        task.evaluation_batches(PROMPTS, plan.spec.eval_seed, DTYPES[plan.spec.dtype])
-        for _ in range(2)
-    )
+    dtype = DTYPES[plan.spec.dtype]
+    with full_precision(dtype):
+        first, again = (
+            task.evaluation_batches(PROMPTS, plan.spec.eval_seed, dtype) for _ in range(2)
+        )
     if digest_of_prompts(task, first) != digest_of_prompts(task, again):
         raise UsageError(
             f"task {task.name}: its evaluation prompts differ when they are drawn again; draw "

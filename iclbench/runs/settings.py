@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
 from typing import get_args
 
@@ -39,9 +40,10 @@ class Settings:
     engine: EngineName = "auto"
 
     def __post_init__(self) -> None:
-        if self.eval_batch is not None and self.eval_batch < 1:
-            raise UsageError(f"eval_batch={self.eval_batch} is less than 1")
-        if not self.checkpoint_seconds >= 0:  # NaN is not
-            raise UsageError(f"checkpoint_seconds={self.checkpoint_seconds}: it must be 0 or more")
+        at_once, seconds = self.eval_batch, self.checkpoint_seconds
+        if at_once is not None and not (isinstance(at_once, Integral) and at_once >= 1):
+            raise UsageError(f"eval_batch={at_once!r} is not a whole number from 1 on")
+        if not (isinstance(seconds, Real) and seconds >= 0):  # NaN is not
+            raise UsageError(f"checkpoint_seconds={seconds!r} is not a number from 0 on")
         if self.engine not in (engines := get_args(EngineName)):
             raise unknown("engine", self.engine, engines)

@@ -19,11 +19,11 @@ from ..api.results import Evaluation
 from ..nn.training_form import tensors_of
 from ..training.checkpoints import load_state
 from .measure import axes_of, measure
-from .models import Model
+from .models import Model, built_module
 from .plan import Plan
 from .report import evaluation
 from .settings import Settings
-from .sizes import bounded_model, require_room
+from .sizes import require_room
 from .statistics import summarize_run
 from .store import RecordStore
 
@@ -77,8 +77,7 @@ def shifted_models(plan: Plan, models: Sequence[Model]) -> list[Model] | str:
     rebuilt = []
     for model in models:
         try:
-            with bounded_model(plan.spec.model):
-                module = plan.architecture.build(plan.task.signature, plan.config)
+            module = built_module(plan, "given")
         except UsageError as error:
             return str(error)
         reason = _misfit(module, model.module)
@@ -96,7 +95,8 @@ def _misfit(module: nn.Module, trained: nn.Module) -> str | None:
         if name not in now or name not in before:
             return f"only one of both lengths has the parameter {name}"
         if now[name].shape != before[name].shape:
-            return f"{name} is {tuple(before[name].shape)}, not {tuple(now[name].shape)}"
+            trained_shape, shape = tuple(before[name].shape), tuple(now[name].shape)
+            return f"parameter {name} is {trained_shape}, and these prompts need {shape}"
     return None
 
 

@@ -29,8 +29,19 @@ QUANTILES = {
 #: Values of one metric: (seeds, prompts), or (seeds, prompts, axis).
 Values = np.ndarray
 
+#: The significant bits of a value that a record keeps, those of float32. The others are rounding,
+#: which no compression makes smaller.
+SIGNIFICANT_BITS = 24
+
 #: The names of metrics made from a grader's scores begin with this.
 GRADE = "grade_"
+
+
+def as_kept(values: Values) -> Values:
+    """The values as a record keeps them: float64 with `SIGNIFICANT_BITS`, NaN and ∞ as they are."""
+    mantissas, exponents = np.frexp(values)
+    whole = np.rint(np.ldexp(mantissas, SIGNIFICANT_BITS))
+    return np.asarray(np.ldexp(whole, exponents - SIGNIFICANT_BITS))
 
 
 class Summary(NamedTuple):

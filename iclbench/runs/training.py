@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from ..api.errors import Interrupted, RecordError
 from ..api.random import derive_seed
@@ -29,7 +28,7 @@ from ..training.schedules import fit_schedule
 from ..training.state import Replica
 from .budget import FixedSteps, budget_report, fix_steps, steps_path
 from .exclusive import alone, lock_of
-from .models import Model, given_models, initial_module, require_usable
+from .models import Model, built_module, given_models, initial_module, require_usable
 from .operations import count_operations
 from .plan import Plan
 from .preflight import require_sound_metrics
@@ -86,7 +85,7 @@ def _all_kept(plans: Sequence[Plan], out: Path, device: torch.device) -> dict[st
     for plan in plans:
         path, name = checkpoint_path([plan], out), f"{plan.spec.model} on {plan.spec.task}"
         try:
-            models = kept(path, training_code([plan]), device, partial(_built, plan))
+            models = kept(path, training_code([plan]), device, partial(built_module, plan, "given"))
         except RecordError as error:
             refused[name] = error
             continue
@@ -255,11 +254,7 @@ def packages_of(plan: Plan) -> tuple[str, ...]:
 def _trained_models(plan: Plan, trained: Trained, rows: range) -> list[Model]:
     models = []
     for row, seed in zip(rows, plan.spec.seeds, strict=True):
-        module = _built(plan)
+        module = built_module(plan, "given")
         load_state(module, trained.states[row], "the trained state")
         models.append(Model(seed, module, trained.diverged_at[row]))
     return models
-
-
-def _built(plan: Plan) -> nn.Module:
-    return plan.architecture.build(plan.task.signature, plan.config)

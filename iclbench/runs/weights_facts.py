@@ -10,14 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from ..api.architecture import Architecture
-from ..api.random import derive_seed
 from ..api.spec import ResolvedSpec, RunSpec
 from ..nn.training_form import tensors_of
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..training.replicas import matching
+from .models import built_module
 from .plan import Plan
-from .sizes import bounded_model
 
 #: At least this part of the weights of two models that start alike differ by more than this part
 #: of themselves.
@@ -44,13 +43,8 @@ def built_models(plan: Plan, seeds: Iterable[int | None]) -> Built:
 
 def built_model(plan: Plan, seed: int | None) -> nn.Module:
     """The model of one seed before training, without the weights that it may begin with."""
-    with (
-        torch.random.fork_rng(devices=[]),
-        full_precision(DTYPES[plan.spec.dtype]),
-        bounded_model(plan.spec.model),
-    ):
-        torch.manual_seed(derive_seed("initialization", seed or 0))
-        return plan.architecture.build(plan.task.signature, plan.config)
+    with full_precision(DTYPES[plan.spec.dtype]):
+        return built_module(plan, "initialization", seed or 0)
 
 
 def is_construction(spec: RunSpec | ResolvedSpec) -> bool:

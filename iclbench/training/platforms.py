@@ -10,7 +10,7 @@ from ..api.record import Environment
 #: A platform's values by name, as JSON has them.
 Platform = dict[str, str | int | None]
 
-#: What no training computes with, or its code tells of.
+#: Packages that no training computes with, or whose version its code tells.
 UNUSED = frozenset({"iclbench", "scipy"})
 #: How the note of a training on several platforms ends, followed by what differed.
 MOVED = "not all on one platform"

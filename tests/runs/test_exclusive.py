@@ -48,6 +48,32 @@ def test_a_second_run_in_the_process_is_refused_and_the_next_is_not(tmp_path):
     assert all(check.holds for check in verify(path))
 
 
+@contextmanager
+def default_device():
+    torch.set_default_device("meta")
+    try:
+        yield
+    finally:
+        torch.set_default_device(None)
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [torch.no_grad, torch.inference_mode, lambda: torch.autocast("cpu"), default_device],
+    ids=["no_grad", "inference_mode", "autocast", "default device"],
+)
+def test_modes_that_the_caller_has_switched_on_change_nothing(tmp_path, mode):
+    spec = {**TINY, "model": "transformer", "shift": "inputs-half"}
+    expected = run(**spec, out=tmp_path / "plain")
+    with mode():
+        before = torch.is_grad_enabled(), torch.get_default_device()
+        record = run(**spec, out=tmp_path / "within")
+        assert all(check.holds for check in verify(record.path))
+        assert (torch.is_grad_enabled(), torch.get_default_device()) == before
+    assert record.main.values == expected.main.values
+    assert record.weights_file == expected.weights_file
+
+
 def test_a_run_that_failed_leaves_the_process_free(tmp_path, monkeypatch):
     monkeypatch.setattr("iclbench.runs.run.summarize_run", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):

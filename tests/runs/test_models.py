@@ -7,7 +7,7 @@ import torch
 from small_runs import TINY, weights_of
 from torch import nn
 
-from iclbench import Architecture, Config, RunSpec, UsageError, load_task, run
+from iclbench import Architecture, Config, RunSpec, Solver, UsageError, load_task, run, verify
 from iclbench.runs.checks import ConformanceError, check_architecture
 from iclbench.runs.models import initial_module
 from iclbench.runs.plan import resolve
@@ -117,3 +117,38 @@ def test_initialization_does_not_depend_on_data_or_on_torch_s_generator():
     second = initial_module(plans[1], 0)
     assert torch.equal(first.positions, second.positions)
     assert not torch.equal(first.positions, initial_module(plans[0], 1).positions)
+
+
+class Guess(nn.Module):
+    """Answers by numbers that it draws when it is built, or at every prompt."""
+
+    def __init__(self, when):
+        super().__init__()
+        self.built = torch.randn(()) if when == "build" else None
+
+    def forward(self, prompt):
+        like = prompt.y[:, :1]
+        return torch.randn_like(like) if self.built is None else self.built.expand_as(like)
+
+
+@pytest.mark.parametrize("when", ["build", "forward"])
+def test_a_solver_that_draws_has_one_result_and_leaves_torch_s_generator(tmp_path, provide, when):
+    class Guessing(Solver):
+        name = "guessing"
+
+        def supports(self, signature, config):
+            return None
+
+        def build(self, signature, config):
+            return Guess(when)
+
+    provide("model", "guessing", Guessing)
+    means = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        expected = torch.get_rng_state()
+        record = run(model="guessing", **TINY, out=tmp_path / str(seed), shift="inputs-half")
+        assert all(check.holds for check in verify(record.path))
+        assert torch.equal(torch.get_rng_state(), expected)
+        means.append([e.metrics["squared_error"].mean for e in record.evaluations.values()])
+    assert means[0] == means[1]

@@ -13,9 +13,11 @@ from iclbench.runs.settings import Settings
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"eval_batch": 0}, "eval_batch=0 is less than 1"),
-        ({"checkpoint_seconds": math.nan}, "checkpoint_seconds=nan: it must be 0 or more"),
-        ({"checkpoint_seconds": -1.0}, "checkpoint_seconds=-1.0: it must be 0 or more"),
+        ({"eval_batch": 0}, "eval_batch=0 is not a whole number from 1 on"),
+        ({"eval_batch": "3"}, "eval_batch='3' is not a whole number from 1 on"),
+        ({"eval_batch": 2.5}, "eval_batch=2.5 is not a whole number from 1 on"),
+        ({"checkpoint_seconds": math.nan}, "checkpoint_seconds=nan is not a number from 0 on"),
+        ({"checkpoint_seconds": -1.0}, "checkpoint_seconds=-1.0 is not a number from 0 on"),
         ({"engine": "leading"}, "unknown engine 'leading'"),
         ({"engine": "vmaped"}, "did you mean 'vmapped'"),
     ],

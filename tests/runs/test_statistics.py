@@ -9,7 +9,7 @@ import pytest
 
 from iclbench.api.digits import digits
 from iclbench.api.task import Axis
-from iclbench.runs.statistics import curve, summarize, summarize_run
+from iclbench.runs.statistics import as_kept, curve, summarize, summarize_run
 
 
 @pytest.fixture
@@ -106,3 +106,15 @@ def test_a_curve_has_the_statistics_at_each_value(rng):
         assert (result.mean[k], result.median[k]) == pytest.approx((alone.mean, alone.median))
         assert (result.low[k], result.high[k]) == pytest.approx((alone.low, alone.high))
         assert (result.interval[k], result.max[k]) == (alone.interval, alone.max)
+
+
+def test_values_keep_the_precision_of_float32_and_the_range_of_float64(rng):
+    values = rng.normal(size=1000)
+    np.testing.assert_array_equal(as_kept(values), values.astype(np.float32))
+    tiny = values * 2.0**-1000
+    np.testing.assert_array_equal(
+        as_kept(tiny), values.astype(np.float32).astype(float) * 2.0**-1000
+    )
+    special = np.array([0.0, 1.0, np.inf, -np.inf, np.nan, 5e-324])
+    np.testing.assert_array_equal(as_kept(special), special)
+    np.testing.assert_array_equal(as_kept(as_kept(values)), as_kept(values))

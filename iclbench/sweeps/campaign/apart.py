@@ -20,7 +20,7 @@ from ...devices import environment, find_device
 from ...precision import DTYPES, full_precision
 from ...runs.budget import FixedSteps, known_steps, steps_path
 from ...runs.exclusive import exclusive
-from ...runs.models import Model
+from ...runs.models import Model, built_module
 from ...runs.plan import Plan, resolve
 from ...runs.ready_models import ReadyModels, with_move
 from ...runs.run import evaluate_and_record, run_plans
@@ -149,7 +149,7 @@ def _model(plan: Plan, seed: int, record: Record, store: RecordStore) -> Model:
     assert record.weights_file is not None
     (state,) = load_weights(store.objects.sound_path(record.weights_file)).states.values()
     with full_precision(DTYPES[plan.spec.dtype]):
-        module = plan.architecture.build(plan.task.signature, plan.config)
+        module = built_module(plan, "given")
     load_state(module, state, f"seed {seed}")
     return Model(seed, module, record.seeds[0].diverged_at)
 

@@ -101,7 +101,7 @@ def _check_whole_batches(recipe: Recipe) -> None:
 
 def _torch_class(name: str) -> Any:
     """Return a class of torch.optim by its name, or any other by its path, `package.Class`."""
-    if "." in name:
+    if "." in name or ":" in name:
         cls = class_at(name)
     else:
         classes = torch_classes()
