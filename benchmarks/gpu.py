@@ -16,55 +16,22 @@ Exit codes: 0 done, 3 not yet, 1 a test or a comparison failed.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tarfile
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from . import argument_parser
-from .gpu_parts import NOT_YET, PARTS
+from .gpu_parts import PARTS
+from .gpu_slice import NOT_YET, Slice
 
 #: The largest file and the most files that a part leaves.
 MOST_BYTES, MOST_FILES = 16 * 2**20, 8
 #: Seconds for packing what a part leaves.
 PACKING = 20.0
-
-
-@dataclass(frozen=True)
-class Slice:
-    """One call of a part: where it works, for how long, and at which size."""
-
-    device: str
-    toy: bool
-    #: Where results and state are written; it lasts as long as the call.
-    folder: Path
-    until: float
-    seeds: int = 2
-    budget: str = "gpu-1h"
-    #: Whether a part takes only its first minutes' worth.
-    short: bool = False
-
-    @property
-    def left(self) -> float:
-        """Seconds left."""
-        return max(0.0, self.until - time.monotonic())
-
-    def read(self, name: str) -> Any:
-        """The content of a JSON file, or None."""
-        path = self.folder / name
-        return json.loads(path.read_text()) if path.exists() else None
-
-    def write(self, name: str, content: Any) -> None:
-        """Write a JSON file."""
-        path = self.folder / name
-        path.with_suffix(".new").write_text(json.dumps(content, indent=1) + "\n")
-        path.with_suffix(".new").replace(path)
 
 
 def unpack(state: Path, part: int, folder: Path) -> None:

@@ -3,59 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Callable
 
 import torch
 
-from iclbench import RecordStore, RunSpec
-from iclbench.api.config import parse_config
-from iclbench.api.errors import first_line
-from iclbench.devices import torch_build
-from iclbench.precision import DTYPES, full_precision
-from iclbench.runs.models import initial_module
-from iclbench.runs.plan import Plan, resolve
-from iclbench.training.gradients.choice import EngineName
-from iclbench.training.loop import Training
-from iclbench.training.state import Replica
+from iclbench import RecordStore
+from iclbench.precision import full_precision
 
 from . import ROOT
 from .conditions import conditions
 from .configurations import CONFIGURATIONS
 from .engine import EngineLoop
+from .gpu_agreement import compared_rows, was_captured
+from .gpu_slice import NOT_YET, Slice
 from .loops import makers
 from .processes import SAVING, ended_in_time, stopped_in_time
 from .timing import Clock
 
-if TYPE_CHECKING:
-    from .gpu import Slice
-
-NOT_YET = 3
-
-#: The models whose engines are compared, on small prompts.
-COMPARED = {
-    "transformer": ("least-squares-prefixes", {"layers": 2, "width": 16}),
-    "baseconv": ("least-squares-prefixes", {"layers": 2, "width": 16}),
-    "lsa": ("least-squares", {"layers": 2}),
-    "elsa": ("least-squares", {"layers": 1}),
-    "linear-transformer": ("linear-system", {"layers": 3}),
-    "gd-transformer": ("categorical", {"blocks": 2}),
-}
-#: The largest relative difference of losses after thirty steps, by dtype.
-AGREE = {"float64": 1e-9, "float32": 1e-3}
 #: Models of the rows, on `least-squares`.
 ROWS = ("transformer", "baseconv", "linear-transformer", "lsa-tokens")
-#: Seconds that an engine may take, which compiles for the first time.
-COMPARING = 90.0
-
-
-def machine(device: str) -> dict[str, str]:
-    """The device and the versions that a result depends on."""
-    name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
-    return {"device": name, "build": torch_build()}
+#: The most seconds of the tests in part 0, and the fewest that many models need there.
+TESTING, MANY = 240.0, 180.0
 
 
 def tests(call: Slice) -> int:
@@ -68,9 +38,10 @@ def tests(call: Slice) -> int:
     words = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-W", "default",
              "-p", "no:cacheprovider", *files]  # fmt: skip
     with (call.folder / "tests.txt").open("w") as log:
-        log.write(f"{machine(call.device)}\n")
+        log.write(f"{call.machine}\n")
         log.flush()
-        code = ended_in_time(words, call.left, stdout=log, stderr=log)
+        seconds = min(call.left, TESTING) if call.short else call.left
+        code = ended_in_time(words, seconds, stdout=log, stderr=log)
         if code is None:
             log.write("ran out of time\n")
             return 1
@@ -79,100 +50,17 @@ def tests(call: Slice) -> int:
 
 
 def agreement(call: Slice) -> int:
-    """Thirty steps of each model by each engine against `plain`: the losses must agree.
-
-    What compiles takes longest, and comes last.
-    """
-    result = call.read("agreement.json") or {"machine": machine(call.device), "rows": []}
-    rows = result["rows"]
-    known = {(r["model"], r["dtype"], r["replicas"], r["asked"]) for r in rows}
-    quick = tuple(e for e in get_args(EngineName) if e not in {"plain", "compiled"})
-    groups = [("graph",)] if call.short else [quick, ("compiled",)]
-    for asked, (model, dtype, replicas) in itertools.product(groups, _cases(call)):
-        left = [engine for engine in asked if (model, dtype, replicas, engine) not in known]
-        if not left:
-            continue
-        expected = None
-        for engine in left:
-            if call.left < COMPARING and rows:
-                return NOT_YET
-            row = {"model": model, "dtype": dtype, "replicas": replicas, "asked": engine}
-            try:
-                if expected is None:
-                    expected = _losses(model, dtype, replicas, "plain", call.device)[2]
-                row |= _compared(row, expected, call.device)
-            except Exception as error:  # the other rows say whether it is the device
-                row |= {"agrees": False, "error": first_line(error)}
-            rows.append(row)
-            print(row, flush=True)
-            call.write("agreement.json", result)
-    return int(not all(row["agrees"] for row in rows))
-
-
-def _compared(row: dict[str, Any], expected: torch.Tensor, device: str) -> dict[str, Any]:
-    """How the losses of a row's engine differ from those of `plain`."""
-    asked = row["asked"]
-    used, note, losses = _losses(row["model"], row["dtype"], row["replicas"], asked, device)
-    difference = float(((losses - expected) / expected).abs().max())
-    agrees = difference < AGREE[row["dtype"]] and was_captured(asked, used, device)
-    return {"used": used, "note": note, "difference": difference, "agrees": agrees}
-
-
-def was_captured(asked: str, used: str, device: str) -> bool:
-    """Whether a graph was captured, or a program compiled, where that was asked of a GPU."""
-    return device == "cpu" or asked not in {"graph", "compiled"} or asked in used
-
-
-def _cases(call: Slice) -> Iterator[tuple[str, str, int]]:
-    for dtype in AGREE:
-        for replicas in (4,) if call.short else (1, 4):
-            for model in list(COMPARED)[2:3] if call.toy else COMPARED:
-                yield model, dtype, replicas
-
-
-def _losses(
-    model: str, dtype: str, replicas: int, engine: EngineName, device: str
-) -> tuple[str, str | None, torch.Tensor]:
-    """The engine that was used, why it was not another, and the loss curve of a training."""
-    torch._dynamo.reset()  # else it compiles only the first few models, and runs the others
-    task, model_args = COMPARED[model]
-    plan = _plan(
-        model,
-        task,
-        model_args,
-        {"steps": 30, "batch": 8, "chunk": 5},
-        replicas=replicas,
-        dtype=dtype,
-    )
-    with full_precision(DTYPES[dtype]):
-        training = _training(plan, replicas, device, engine)
-        trained = training.run(None, lambda step, loss: None)
-    return training.engine, training.note, torch.tensor(trained.curve, dtype=torch.float64)
-
-
-def _plan(
-    model: str,
-    task: str,
-    model_args: dict[str, Any],
-    recipe_args: dict[str, Any],
-    *,
-    replicas: int,
-    dtype: str,
-) -> Plan:
-    request = {"model": model, "task": task, "model_args": model_args, "recipe": "smoke",
-               "recipe_args": recipe_args, "seeds": replicas, "dtype": dtype}  # fmt: skip
-    return resolve(parse_config(RunSpec, request, "gpu"))
-
-
-def _training(plan: Plan, replicas: int, device: str, engine: EngineName) -> Training:
-    assert plan.recipe is not None
-    dtype = DTYPES[plan.spec.dtype]
-    modules = [initial_module(plan, seed).to(dtype) for seed in range(replicas)]
-    members = [Replica(seed, 1e-3) for seed in range(replicas)]
-    place = torch.device(device)
-    return Training(
-        modules, members, plan.task, plan.recipe, device=place, dtype=dtype, engine=engine
-    )
+    """`python -m benchmarks.gpu_agreement`, again after a row that ended its process."""
+    words = [sys.executable, "-m", "benchmarks.gpu_agreement", str(call.folder),
+             "--device", call.device, *["--short"] * call.short, *["--toy"] * call.toy]  # fmt: skip
+    while True:
+        before = len(compared_rows(call))
+        code = ended_in_time([*words, "--seconds", str(call.left)], call.left)
+        rows = compared_rows(call)
+        if code in (None, NOT_YET):
+            return NOT_YET
+        if code == 0 or len(rows) == before:
+            return int(code != 0 or not all(row["agrees"] for row in rows))
 
 
 def speed(call: Slice) -> int:
@@ -218,6 +106,8 @@ def _begin_anew_elsewhere(call: Slice) -> None:
 
 def many(call: Slice) -> int:
     """4,096 one-layer models as one graph, beside a loop over one of them."""
+    if call.short and call.left < MANY:
+        return NOT_YET
     count, steps = (8, 40) if call.toy else (4096, 400)
     configuration = next(c for c in CONFIGURATIONS if c.name == "linear attention 1 × 16")
     configuration = dataclasses.replace(configuration, chunk=20)
@@ -231,7 +121,7 @@ def many(call: Slice) -> int:
             loop.advance(steps)
             rates[name] = models * steps / clock.read()[0]
     result = {
-        "machine": machine(call.device),
+        "machine": call.machine,
         "models": count,
         "engine": engine.training.engine,
         "note": engine.note,

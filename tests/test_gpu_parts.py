@@ -12,12 +12,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import torch
 
 from benchmarks import ROOT, gpu, gpu_parts, wheels
 from benchmarks.configurations import CONFIGURATIONS
 from benchmarks.gpu import main, pack, unpack
-from benchmarks.gpu_parts import ROWS, was_captured
+from benchmarks.gpu_agreement import was_captured
+from benchmarks.gpu_parts import ROWS
 from benchmarks.processes import ended_in_time
 from iclbench.api.config import parse_config
 from iclbench.api.spec import RunSpec
@@ -118,21 +118,6 @@ def test_part_3_times_the_loops(part):
     assert part(3) == 0
     (row,) = json.loads((part.out / "part-3-speed.json").read_text())["configurations"]
     assert row["name"] == "lsa, 1 layer"
-
-
-def test_part_2_compares_the_others_where_an_engine_fails(part, monkeypatch):
-    def losses(model, dtype, replicas, engine, device):
-        if engine == "vmapped":
-            raise RuntimeError("no kernel\nand more")
-        return engine, None, torch.ones(3, dtype=torch.float64)
-
-    monkeypatch.setattr(gpu_parts, "_losses", losses)
-    assert part(2) == 1
-    rows = json.loads((part.out / "part-2-agreement.json").read_text())["rows"]
-    failed = [row for row in rows if "error" in row]
-    assert {row["asked"] for row in failed} == {"vmapped"}
-    assert failed[0]["error"].endswith("no kernel")
-    assert len(rows) > 2 * len(failed)
 
 
 def test_part_3_goes_on_after_a_failure_and_begins_anew_on_another_machine(part, monkeypatch):

@@ -35,8 +35,8 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
         "them; a task's page has all boards, and ranks each track separately. Each cell "
         "shows the model's best row on that board. Rows from random weights come before rows "
         "from given weights, rows with seeds 0, 1, 2, … before those with one seed or chosen "
-        "ones, and rows in the track of most of the board's models before others, which name "
-        "their track. What a cell shows depends on the task:",
+        "ones, and rows in the track of most of the board's models (of several, the longest) "
+        "before others, which name their track. What a cell shows depends on the task:",
         bullets(
             [
                 "the mean digits of the error, if the task has an attainable error or a target. "
