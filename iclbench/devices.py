@@ -45,6 +45,17 @@ def free_memory() -> None:
     torch.cuda.empty_cache()
 
 
+def gpu_is_usable() -> bool:
+    """Whether this process can still use its GPU: after some errors of a kernel, it never can."""
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return True
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
+
+
 def environment(device: torch.device, packages: Sequence[str] = ()) -> Environment:
     """Return what a record says about the machine and its libraries.
 

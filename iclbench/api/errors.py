@@ -130,9 +130,10 @@ def _message(error: BaseException) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory was short: on a CPU, torch has no type for that."""
+    """Whether memory was short: on a CPU, and in CUDA's libraries, torch has no type for that."""
     short_of = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
-    return short_of or "DefaultCPUAllocator: " in str(error)
+    words = ("DefaultCPUAllocator: ", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
+    return short_of or any(word in str(error) for word in words)
 
 
 def is_no_room(error: BaseException) -> TypeGuard[OSError]:

@@ -171,7 +171,7 @@ def _compare_errors(
     recorded, measured = (float(-np.log10(np.clip(_finite(x), least, None)).mean()) for x in (a, b))
     holds = abs(recorded - measured) <= MEAN_DIGITS
     yield Check(f"{name} {MEAN_DIGITS_NAME}", recorded, measured, holds)
-    yield _order(name, before, now, relative)
+    yield _order(name, before, now, relative, 0.0 if spread is None else spread)
 
 
 def _for_every_prompt(attainable: np.ndarray | None, now: np.ndarray) -> np.ndarray:
@@ -187,9 +187,11 @@ def _for_every_prompt(attainable: np.ndarray | None, now: np.ndarray) -> np.ndar
     return np.broadcast_to(padded, now.shape)
 
 
-def _order(name: str, before: np.ndarray, now: np.ndarray, relative: float) -> Check:
+def _order(
+    name: str, before: np.ndarray, now: np.ndarray, relative: float, spread: np.ndarray | float
+) -> Check:
     """Whether the values belong to their prompts: rounding changes values, not their places."""
-    in_place = _near(before, now, relative, 0.0).mean()
+    in_place = _near(before, now, relative, spread).mean()
     sorted_values = _near(np.sort(before, axis=1), np.sort(now, axis=1), relative, 0.0).mean()
     moved = sorted_values > 0.9 and in_place < 0.9 * sorted_values
     return Check(f"{name} in order", float(in_place), float(sorted_values), not moved)

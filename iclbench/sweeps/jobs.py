@@ -21,7 +21,7 @@ from ..api.errors import (
 )
 from ..api.spec import RunSpec, canonical_json
 from ..console import report, show_traceback
-from ..devices import free_memory
+from ..devices import free_memory, gpu_is_usable
 from ..runs.plan import Plan, resolve
 from ..runs.reuse import standing
 from ..runs.run import run_plans
@@ -97,12 +97,12 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
             show_traceback(error)
             reason = reason_of(error)
             is_lost = isinstance(error, CheckpointError) or is_no_room(error)
-            stays = bool(begun) and is_lost
+            stays = (bool(begun) and is_lost) or not gpu_is_usable()
     if len(requests) == 1:
         return [reason]
     if stays:
         # Each cell alone would be trained from its first step, at many times the cost, and without
-        # room on the disk it would fail too.
+        # room on the disk, or a GPU, it would fail too.
         store = RecordStore(settings.out)
         stand = [standing(store, plan.spec, asked_shifts(plan)) for plan in plans]
         return [None if stands.is_whole else reason for stands in stand]

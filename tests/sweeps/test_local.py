@@ -56,6 +56,22 @@ def test_a_job_that_raises_fails_alone(workers):
     assert outcomes == {1: 1, 2: 2}
 
 
+def break_or_answer(job):
+    if job == 0:
+        local.gpu_is_usable = lambda: False
+    return [os.getpid(), job]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_process_whose_gpu_is_lost_gets_no_further_job(workers, monkeypatch):
+    """An error of a kernel may leave CUDA unusable until the process ends."""
+    monkeypatch.setattr(local, "gpu_is_usable", local.gpu_is_usable)
+    outcomes = dict(Local().map(break_or_answer, [0, 1, 2, 3], workers))
+    assert [job for _, job in (outcomes[i] for i in range(4))] == [0, 1, 2, 3]
+    broken, *others = (outcomes[i][0] for i in range(4))
+    assert broken not in others
+
+
 def gpu_of_this_process(job):
     return [os.getpid(), os.environ["CUDA_VISIBLE_DEVICES"]]
 

@@ -23,6 +23,7 @@ from ...api.errors import PLUGIN_FAILURES, Interrupted, RunError, first_line
 from ...api.executor import Executor, JobListener
 from ...api.spec import ResolvedSpec
 from ...console import report
+from ...devices import gpu_is_usable
 from ...hookspecs import hookimpl
 from ...plugins import host
 from ...training.interruption import SIGNALS, ignore, interruptible
@@ -45,15 +46,15 @@ class Local(Executor):
         """See `Executor.map`."""
         listener = self.listener or JobListener()
         listener.jobs_begin(len(jobs))
-        if workers == 1:
-            for index, job in enumerate(jobs):
-                listener.job_started(index)
-                outcome = _outcome(function, job)
-                listener.job_ended(index)
-                yield index, outcome
-            return
+        numbered = list(enumerate(jobs))
+        while numbered and workers == 1 and gpu_is_usable():
+            index, job = numbered.pop(0)
+            listener.job_started(index)
+            outcome = _outcome(function, job)
+            listener.job_ended(index)
+            yield index, outcome
         # For small models, one thread in each process beats several threads in one process.
-        team = _Team(function, list(enumerate(jobs)), workers, self.listener)
+        team = _Team(function, numbered, workers, self.listener)
         try:
             team.fill()
             while team.busy:
@@ -161,6 +162,9 @@ class _Team:
                 worker.process.join()
                 self.members.remove(worker)
                 outcome = RunError(_death(worker.process.exitcode))
+            if isinstance(outcome, _Last):
+                self.members.remove(worker)
+                outcome = outcome.outcome
             if isinstance(outcome, _HookCall):
                 self.listener.job_called(worker.index, outcome.hook, outcome.values)
                 continue
@@ -182,6 +186,13 @@ class _Team:
             for worker in self.members:
                 worker.process.kill()
             raise
+
+
+@dataclass(frozen=True)
+class _Last:
+    """The outcome of a job after which its worker can't use its GPU any more, and ends."""
+
+    outcome: Any
 
 
 @dataclass(frozen=True)
@@ -259,7 +270,7 @@ def _answer_all(connection: Connection) -> None:
 
     torch.set_num_threads(1)
     with suppress(EOFError, OSError):  # the parent wants no more
-        while True:
+        while gpu_is_usable():
             request = connection.recv_bytes()
             connection.send_bytes(_answer(request, connection))
 
@@ -270,9 +281,13 @@ def _answer(request: bytes, connection: Connection) -> bytes:
         function, job, is_heard = pickle.loads(request)
         observed = host().observing(_Forwarding(connection), "forwarding")
         with observed if is_heard else nullcontext():
-            return pickle.dumps(function(job))
+            return _pickled(function(job))
     except PLUGIN_FAILURES as error:
-        return pickle.dumps(RunError(first_line(error)))
+        return _pickled(RunError(first_line(error)))
+
+
+def _pickled(outcome: Any) -> bytes:
+    return pickle.dumps(outcome if gpu_is_usable() else _Last(outcome))
 
 
 def _exit_with_parent() -> None:
