@@ -94,6 +94,21 @@ def lost_prompts(draw: Draw, lost: float, rate: float = 0.01) -> Draw:
     return draw_with
 
 
+def large_on_some(draw: Draw, factor: float, sigma: float, rate: float = 0.01) -> Draw:
+    """The same, where 1% of the prompts have errors so many times as large, log-normally."""
+
+    def draw_with(
+        random: np.random.Generator, seeds: int, count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        values, truth = draw(random, seeds, count)
+        shape = (1, PROMPTS, count)
+        factors = factor * np.exp(sigma * random.standard_normal(shape))
+        factors = np.where(random.random(shape) < rate, factors, 1.0)
+        return values * factors, truth * (1 - rate + rate * factor * np.exp(sigma**2 / 2))
+
+    return draw_with
+
+
 def diverging_seeds(draw: Draw, lost: float, rate: float, of_all: bool) -> Draw:
     """The same, where seeds diverge at a rate. The truth is the mean of the seeds that do not, or
     of all.
@@ -153,6 +168,7 @@ def scenarios() -> list[Scenario]:
         Scenario("digits, 1% of prompts lost", "digits", lost_prompts(digits, LOST)),
         *(Scenario(f"errors, log-normal σ = {s}", "error", log_normal(s)) for s in (1, 2, 3)),
         Scenario("errors, log-normal σ = 1, seeds differ most", "error", log_normal(1.0, 0.6, 0.2)),
+        Scenario("errors, seeds log-normal σ = 2", "error", log_normal(5**0.5, 0.8, 0.1)),
         *(
             Scenario(f"errors, log-normal σ = {s}, prompts differ most", "error", draw)
             for s in (1, 2)
@@ -161,6 +177,9 @@ def scenarios() -> list[Scenario]:
         Scenario("errors, power law of exponent 2", "error", power_law(2.0)),
         Scenario("errors, power law of exponent 1.3", "error", power_law(1.3)),
         Scenario("errors, 1% of prompts lost", "error", lost_prompts(errors, lost)),
+        Scenario(
+            "errors, 1% of prompts 100 times as large", "error", large_on_some(errors, 100.0, 1.5)
+        ),
         *(
             Scenario(
                 f"{name}, {rate:.0%} of seeds diverge: mean of {whose}",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from iclbench.leaderboards.scale import Score
-from iclbench.leaderboards.suite_score import mean_score, suite_rank
+from iclbench.leaderboards.suite_means import suite_ranks
 from iclbench.runs.intervals import mean_interval
 
 PROMPTS, MODELS = 512, 17
@@ -17,10 +17,15 @@ REFERENCE = 7.0
 
 @dataclass(frozen=True)
 class SuiteScenario:
-    """Equal models on boards whose digits have these deviations of seeds."""
+    """Equal models on boards whose digits have these deviations of seeds.
+
+    On the first board, each seed also has `better` more digits with the probability `share`.
+    """
 
     name: str
     of_seeds: tuple[float, ...]
+    share: float = 0.0
+    better: float = 0.0
 
 
 def suite_scenarios() -> list[SuiteScenario]:
@@ -34,22 +39,35 @@ def suite_scenarios() -> list[SuiteScenario]:
             )
             for count in (9, 3)
         ),
+        *(
+            SuiteScenario(
+                f"{count} boards, half of the seeds 2 digits better on one",
+                (0.03,) * count,
+                0.5,
+                2.0,
+            )
+            for count in (9, 3)
+        ),
+        SuiteScenario("9 boards, 1 of 5 seeds 2 digits worse on one", (0.03,) * 9, 0.2, -2.0),
     ]
 
 
 def has_false_order(scenario: SuiteScenario, random: np.random.Generator, seeds: int) -> bool:
     """Whether the ranks of one table say that a model is better than an equal one."""
-    by_board = [_scores(deviation, random, seeds) for deviation in scenario.of_seeds]
-    means = [mean_score(scores) for scores in zip(*by_board, strict=True)]
-    ranks = [suite_rank(mean, means) for mean in means]
+    by_board = []
+    for board, deviation in enumerate(scenario.of_seeds):
+        of_seeds = deviation * random.standard_normal((seeds, MODELS))
+        if board == 0 and scenario.share:
+            of_seeds += scenario.better * (random.random((seeds, MODELS)) < scenario.share)
+        by_board.append(_scores(of_seeds, random))
+    ranks = suite_ranks(list(zip(*by_board, strict=True)))
     return any(rank.first > 1 or rank.last < MODELS for rank in ranks)
 
 
-def _scores(of_seeds: float, random: np.random.Generator, seeds: int) -> list[Score]:
-    """The models' scores on a board, on the same prompts."""
-    values = 3 + random.standard_normal((1, PROMPTS, 1))
-    values = values + of_seeds * random.standard_normal((seeds, 1, MODELS))
-    values = values + 0.5 * random.standard_normal((seeds, PROMPTS, MODELS))
+def _scores(of_seeds: np.ndarray, random: np.random.Generator) -> list[Score]:
+    """The models' scores on a board, on the same prompts; `of_seeds` is (seeds, models)."""
+    values = 3 + random.standard_normal((1, PROMPTS, 1)) + of_seeds[:, None]
+    values = values + 0.5 * random.standard_normal((len(of_seeds), PROMPTS, MODELS))
     bounds = mean_interval(values, "digits")
     means = values.mean(axis=(0, 1))
     return [

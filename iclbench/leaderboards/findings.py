@@ -204,20 +204,16 @@ def _pairs(
 ) -> Iterator[tuple[float, ...]]:
     """The numbers of each seed that the records share; one without seeds is beside each of them.
 
-    Nothing where their seeds differ, or where one side has no number by seed.
+    Nothing where they share none, or where one side has no number by seed.
     """
-    seeds = [tuple(seed.seed for seed in record.seeds) for record in records]
-    trained = {those for those in seeds if those != (None,)}
-    if len(trained) > 1:
-        return
-    count = max(map(len, seeds))
-    yield from zip(
-        *(
-            list(values) * count if those == (None,) else list(values)
-            for those, values in zip(seeds, numbers, strict=True)
-        ),
-        strict=False,
-    )
+    by_seed = [
+        dict(zip((seed.seed for seed in record.seeds), values, strict=False))
+        for record, values in zip(records, numbers, strict=True)
+    ]
+    trained = [those for those in by_seed if set(those) != {None}] or by_seed
+    for seed in trained[0]:
+        if all(seed in those for those in trained):
+            yield tuple(those[seed] if seed in those else those[None] for those in by_seed)
 
 
 def _verdict(finding: Finding, number: float, by_seed: Sequence[float]) -> Verdict:

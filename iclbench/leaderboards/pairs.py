@@ -28,11 +28,13 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     for an error and the mean for any other metric), `a`, `b`, `difference` with the 95% interval
     `low` … `high` over seeds and prompts, the two-sided `p`, and `better`: a or b where the
     difference is significant, in errors and in the metric that ranks; of others it is not known
-    which direction is better. Where nothing follows, since values are not finite or seeds too few,
-    `low`, `high` and `p` are NaN, and `note` says so. A single trained seed is taken as it is: its
-    difference holds for that seed, and says nothing of which model is better. In the metric that
-    ranks, digits within one of the attainable error count as that, as on boards. Grades of two
-    graders have no line.
+    which direction is better. `better` is also empty, and `note` says why, where few values or
+    seeds dominate the mean of either. Where nothing follows, since values are not finite or seeds
+    too few, `low`, `high` and `p` are NaN, with a note. `p` is not corrected for the other lines.
+
+    A single trained seed is taken as it is: its difference holds for that seed, and says nothing of
+    which model is better. In the metric that ranks, digits within one of the attainable error count
+    as that, as on boards. Grades of two graders have no line.
 
     Raises UsageError unless both were evaluated on the same prompts, targets and dtype.
     """
@@ -77,7 +79,9 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
     paired = difference(*values)
     better = ""
     one_seed = is_one_training(first) or is_one_training(second)
-    if not one_seed and paired.is_significant and (more or name == first.ranking.metric):
+    reliable = all(_is_reliable(record, name, in_digits) for record in (first, second))
+    ranks = more or name == first.ranking.metric
+    if reliable and not one_seed and paired.is_significant and ranks:
         better = "a" if (paired.mean > 0) == more else "b"
     return {
         "metric": name,
@@ -89,8 +93,22 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
         "high": paired.high,
         "p": paired.p,
         "better": better,
-        "note": "" if np.isfinite(paired.low) else "no interval: too few seeds, or lost values",
+        "note": _note(np.isfinite(paired.low), reliable),
     }
+
+
+def _is_reliable(record: Record, name: str, in_digits: bool) -> bool:
+    """Whether the interval of what is compared can be trusted for the record alone."""
+    statistics = record.metrics[name]
+    if in_digits and statistics.digits is not None:
+        return statistics.digits.interval != "range over seeds"
+    return statistics.reliable
+
+
+def _note(has_interval: bool, reliable: bool) -> str:
+    if not has_interval:
+        return "no interval: too few seeds, or lost values"
+    return "" if reliable else "a mean that few values or seeds dominate"
 
 
 def _values(record: Record, name: str, in_digits: bool) -> np.ndarray:

@@ -8,11 +8,11 @@ all pairs of a board by `all_pairs.py`, and two rows alone by Welch's t.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
 from ..runs.heldout import NEAR_ATTAINABLE
 from ..runs.intervals import components
@@ -24,6 +24,8 @@ SIGNIFICANCE = 0.05
 NEAR_FLOOR = 1.0
 #: With fewer degrees of freedom, an interval reaches further than any number that was measured.
 LEAST_FREEDOM = 0.5
+#: No p-value is smaller, unless it is 0.
+LEAST_P = 1e-100
 #: Means that differ by less than about this fraction are equal: processors add in other orders.
 ROUNDING = 1e-12
 
@@ -149,28 +151,31 @@ def _paired(values: Sequence[np.ndarray]) -> _Paired:
 class OfSeeds(NamedTuple):
     """What seeds add to the variance of a row's mean; all 0 for a single seed.
 
-    `squares` is what they add to the denominator of Satterthwaite's degrees of freedom, and `wide`
-    the variance of the seeds' means, that of seeds × prompts included, times the squared t of as
-    many degrees of freedom as they have.
+    `squares` is what they add to the denominator of Satterthwaite's degrees of freedom, and `total`
+    the variance of the seeds' means, that of seeds × prompts included, which has `freedom`.
     """
 
     variance: float
     squares: float
-    wide: float
+    total: float
+    freedom: int
+
+    def wide(self, level: float) -> float:
+        """`total` times the squared t of its degrees of freedom, as Banerjee's interval adds it."""
+        return float(stdtrit(self.freedom, level / 2) ** 2 * self.total)
 
 
 def of_seeds(values: np.ndarray) -> OfSeeds:
     """The part of the seeds of a row of (seeds, prompts) values."""
     seeds, prompts = values.shape
     if seeds == 1:
-        return OfSeeds(0.0, 0.0, 0.0)
+        return OfSeeds(0.0, 0.0, 0.0, 1)
     parts = components(values[..., None])
     # NumPy's numbers become infinite where Python's would raise.
     total, both = (x[0] / (seeds * prompts) for x in (parts.seeds, parts.both))
     with np.errstate(over="ignore"):
         squares = total**2 / (seeds - 1) + both**2 / ((seeds - 1) * (prompts - 1))
-    wide = stdtrit(seeds - 1, 0.975) ** 2 * total
-    return OfSeeds(float(total - both), float(squares), float(wide))
+    return OfSeeds(float(total - both), float(squares), float(total), seeds - 1)
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -192,7 +197,8 @@ def difference(first: np.ndarray, second: np.ndarray) -> Difference:
     The prompts are shared, the seeds of two rows independent; a single seed is taken as it is. The
     variance is that of the differences over prompts, and the seeds' of either row; its degrees of
     freedom are Satterthwaite's. As for the intervals of single rows, few seeds that happen to agree
-    are not taken at their word: the interval is at least Banerjee's (1960).
+    are not taken at their word: the interval is at least Banerjee's (1960). The p-value is the
+    level at which the interval begins to hold 0.
     """
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         return Difference(float(first.mean() - second.mean()), np.nan, np.nan, np.nan)
@@ -204,15 +210,32 @@ def difference(first: np.ndarray, second: np.ndarray) -> Difference:
     variance = of_prompts + sum(part.variance for part in seeds)
     denominator = of_prompts**2 / (prompts - 1) + sum(part.squares for part in seeds)
     freedom = variance**2 / denominator if denominator > 0 else prompts - 1.0
-    wide = stdtrit(prompts - 1, 0.975) ** 2 * of_prompts + sum(part.wide for part in seeds)
-    t = stdtrit(freedom, 0.975)
-    error = np.sqrt(np.maximum(variance, wide / t**2) + rounding)
-    half = t * error
+
+    def half_width(level: float) -> float:
+        t, t_of_prompts = stdtrit(freedom, level / 2), stdtrit(prompts - 1, level / 2)
+        wide = t_of_prompts**2 * of_prompts + sum(part.wide(level) for part in seeds)
+        squared = np.maximum(t**2 * variance, wide) + t**2 * rounding
+        return float(np.sqrt(np.nan_to_num(squared, nan=np.inf)))  # ∞ times 0 at small levels
+
+    half = half_width(SIGNIFICANCE)
     # Squares of such numbers are too large, or seeds so few that nothing follows.
     if not np.isfinite(half) or freedom < LEAST_FREEDOM:
         return Difference(float(mean), np.nan, np.nan, 1.0 if mean == 0 else np.nan)
-    p = 1.0 if mean == 0 else 2 * stdtr(freedom, -abs(mean) / error)
-    return Difference(float(mean), float(mean - half), float(mean + half), float(p))
+    p = _level(half_width, abs(mean))
+    return Difference(float(mean), float(mean - half), float(mean + half), p)
+
+
+def _level(half_width: Callable[[float], float], distance: float) -> float:
+    """The level at which an interval of this half-width reaches as far; the width falls with it."""
+    if distance == 0:
+        return 1.0
+    if half_width(LEAST_P) <= distance:
+        return 0.0
+    # Importing it takes 0.1 s, and no board needs it.
+    from scipy.optimize import brentq
+
+    logarithm = brentq(lambda x: half_width(10**x) - distance, np.log10(LEAST_P), 0.0)
+    return float(10**logarithm)
 
 
 def at_floor(values: np.ndarray, floor_values: np.ndarray) -> bool:

@@ -10,18 +10,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from scipy.special import ndtri
-
 from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite
 from .board_names import differing_arguments
 from .grouping import grouped
-from .ranking import SIGNIFICANCE, Rank
+from .ranking import Rank
 from .representative import has_chosen_seeds, is_one_training, starts_from_given, weakness
 from .row import OPEN, track_name
 from .scale import Scale, Score, suite_scale
 from .sizes import known_parameters
+from .suite_means import mean_score, suite_ranks
 from .tunings import is_tuned
 
 #: A model with scores on a smaller part of the boards has no mean: it is of other boards.
@@ -45,7 +44,7 @@ class SuiteRow:
     mean: Score | None
     #: Whether the mean is over the same boards as that of other models of its track.
     is_compared: bool = False
-    #: Among these models, see `suite_rank`.
+    #: Among these models, see `suite_ranks`.
     rank: Rank | None = None
     #: Why the model can't do a board that it has no record on, as far as it is known.
     unsupported: Mapping[str, str] = field(default_factory=dict)
@@ -117,38 +116,6 @@ def _counted(suite: Suite, scales: Mapping[str, Scale]) -> tuple[str, ...]:
     return tuple(b.name for b in suite.boards if b.reference or not scales[b.name].is_relative)
 
 
-def mean_score(scores: Iterable[Score]) -> Score | None:
-    """The mean of boards' scores, each counted as at least 0 and at most 1, with its interval.
-
-    A reference may be far below what can be reached, and errors have no lowest score: a mean of
-    scores as they are would be that of one board.
-
-    Boards are independent, so the squared distances of the bounds add up (Zou and Donner 2008).
-    Those are the distances to a board's own bounds, not to bounds that are cut at 0 and 1: a score
-    that is cut at 0 is never too low, so boards at chance would seem to be surely above it. The cut
-    bounds of a board are added as they are where its interval is longer than the scale, which else
-    would take over the sum, or beyond one of its ends.
-    """
-    scores = list(scores)
-    if not scores:
-        return None
-    count = len(scores)
-    mean = sum(score.clipped.value for score in scores) / count
-    downward = upward = least = most = 0.0
-    for score in scores:
-        value, cut_low, cut_high = score.clipped
-        if score.low is None or score.high is None or cut_low is None or cut_high is None:
-            return Score(mean, None, None)
-        if score.high - score.low > 1.0 or cut_low == cut_high:
-            least, most = least + cut_low, most + cut_high
-        else:
-            least, most = least + value, most + value
-            downward += max(value - score.low, 0.0) ** 2
-            upward += max(score.high - value, 0.0) ** 2
-    low, high = (least - math.sqrt(downward)) / count, (most + math.sqrt(upward)) / count
-    return Score(mean, max(low, 0.0), min(high, 1.0))
-
-
 def _line_of(record: Record) -> str:
     """Records with the same text are one entry: a trained model's in one track, or one formula."""
     spec = record.spec
@@ -191,11 +158,11 @@ def _compared(entries: Iterable[SuiteRow]) -> list[SuiteRow]:
         same = [_over(boards, entry) for entry in having[boards]]
         unranked = [e.track == OPEN or e.has_one_seed or e.has_chosen_seeds for e in same]
         ranked = [e for e, is_unranked in zip(same, unranked, strict=True) if not is_unranked]
-        means = [e.mean for e in ranked]
-        done += [
-            replace(e, rank=suite_rank(e.mean, means)) if len(ranked) > 1 and e in ranked else e
-            for e in same
-        ]
+        if len(ranked) > 1:
+            ranks = suite_ranks([_known_scores(e) for e in ranked])
+            with_rank = [replace(e, rank=rank) for e, rank in zip(ranked, ranks, strict=True)]
+            same = [*with_rank, *(e for e in same if e not in ranked)]
+        done += same
         done += [entry for entry in members if not boards <= set(entry.counted)]
     return done
 
@@ -209,31 +176,13 @@ def _track(entry: SuiteRow) -> str | None:
 def _over(boards: frozenset[str], entry: SuiteRow) -> SuiteRow:
     """The entry with its mean over these boards."""
     counted = tuple(name for name in entry.counted if name in boards)
-    mean = mean_score([score for name in counted if (score := entry.scores[name])])
-    return replace(entry, mean=mean, counted=counted, is_compared=True)
+    over = replace(entry, counted=counted, is_compared=True)
+    return replace(over, mean=mean_score(_known_scores(over)))
 
 
-def suite_rank(mean: Score | None, among: Sequence[Score | None]) -> Rank:
-    """From one more than the intervals above the mean's to how many are not below it.
-
-    The intervals hold for all of `among` at once: each is as much longer as that of a normal value
-    is at the level of Bonferroni. `benchmarks/coverage_suites.py` simulates how often equal models
-    are ordered then.
-    """
-    longer = ndtri(1 - SIGNIFICANCE / 2 / len(among)) / ndtri(1 - SIGNIFICANCE / 2)
-    (low, high), *others = [_ends(one, longer) for one in (mean, *among)]
-    above = sum(other_low > high for other_low, _ in others)
-    return Rank(above + 1, sum(other_high >= low for _, other_high in others))
-
-
-def _ends(mean: Score | None, longer: float) -> tuple[float, float]:
-    """The bounds of a mean at so many times their distance; without any, it may lie anywhere."""
-    if mean is None or mean.low is None or mean.high is None:
-        return -math.inf, math.inf
-    return (
-        mean.value - longer * (mean.value - mean.low),
-        mean.value + longer * (mean.high - mean.value),
-    )
+def _known_scores(entry: SuiteRow) -> list[Score]:
+    """The scores of the boards that the entry's mean is over."""
+    return [score for name in entry.counted if (score := entry.scores[name])]
 
 
 def _with_arguments(entries: Sequence[SuiteRow]) -> list[SuiteRow]:

@@ -41,7 +41,15 @@ def test_one_trained_seed_shows_a_claim_in_kind_and_contradicts_none(tmp_path, r
     assert judge(of_solver, [solver]).verdict in {"reproduced", "contradicted"}
 
 
-@pytest.mark.parametrize(("seeds", "pairs"), [((0, 1), [(1.0, 3.0), (2.0, 4.0)]), ((0, 2), [])])
+@pytest.mark.parametrize(
+    ("seeds", "pairs"),
+    [
+        ((0, 1), [(1.0, 3.0), (2.0, 4.0)]),
+        ((1, 0), [(1.0, 4.0), (2.0, 3.0)]),
+        ((0, 2), [(1.0, 3.0)]),
+        ((2, 3), []),
+    ],
+)
 def test_only_numbers_of_equal_seeds_are_paired(seeds, pairs):
     records = [
         SimpleNamespace(seeds=[SimpleNamespace(seed=seed) for seed in those])

@@ -120,3 +120,20 @@ def test_grades_of_two_graders_are_not_compared(tmp_path, monkeypatch):
     ]
     assert "accuracy" not in compare(*graded).index
     assert "accuracy" in compare(graded[0], graded[0]).index
+
+
+def test_no_row_is_called_better_by_a_mean_that_few_prompts_dominate(folder):
+    (board,) = leaderboard(folder)
+    rows = {(r.spec.origin, len(r.seeds)): r for r in board.records}
+    three, solver = rows["trained", 3], rows["solver", 1]
+    line = compare(three, solver).loc["squared_error"]
+    assert (line.better, line.note) == ("b", "")
+    digits = three.metrics["squared_error"].digits.model_copy(
+        update={"interval": "range over seeds"}
+    )
+    statistics = three.metrics["squared_error"].model_copy(update={"digits": digits})
+    main = three.main.model_copy(update={"metrics": {"squared_error": statistics}})
+    unsure = three.model_copy(update={"evaluations": {"main": main}})
+    line = compare(unsure, solver).loc["squared_error"]
+    assert (line.better, line.note) == ("", "a mean that few values or seeds dominate")
+    assert line.p < 0.05

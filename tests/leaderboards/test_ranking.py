@@ -97,6 +97,28 @@ def test_few_seeds_that_agree_by_chance_differ_seldom_from_a_solver(seeds):
     assert wrong <= 60
 
 
+def test_p_is_the_level_at_which_the_interval_begins_to_hold_0(rng):
+    """Seeds that agree by chance make no p-value smaller than their own degrees of freedom do."""
+    for seeds in (2, 3, 5):
+        few = rng.normal(size=(seeds, 1))
+        with_prompts = 4 + few + rng.normal(size=(seeds, 64)) * 1e-6
+        p = difference(with_prompts, np.zeros((seeds, 64))).p
+        t = (4 + few.mean()) / (few.std(ddof=1) / np.sqrt(seeds))
+        assert p == pytest.approx(2 * stats.t.sf(abs(t), seeds - 1), rel=1e-3)
+
+
+@pytest.mark.parametrize("level", [0.05, 0.01, 0.001])
+def test_a_small_p_is_as_rare_as_it_says_where_one_row_s_seeds_differ_more(level):
+    rng = np.random.default_rng(0)
+    prompts = rng.standard_normal((2000, 1, 64))
+    first, second = (
+        prompts + deviation * rng.standard_normal((2000, 3, 1)) + rng.standard_normal((2000, 3, 64))
+        for deviation in (0.01, 2.0)
+    )
+    small = sum(difference(a, b).p < level for a, b in zip(first, second, strict=True))
+    assert small <= 2000 * level + 3 * np.sqrt(2000 * level)
+
+
 def test_a_test_is_two_sided():
     first, second = copies(2, 3)
     forth, back = difference(first, second), difference(second, first)

@@ -13,7 +13,8 @@ from iclbench.display.suites import suite_parts
 from iclbench.display.table import Cell, Table
 from iclbench.display.terminal import print_parts
 from iclbench.leaderboards.scale import Scale, Score, suite_scale
-from iclbench.leaderboards.suite_score import mean_score, score_suite
+from iclbench.leaderboards.suite_means import mean_score
+from iclbench.leaderboards.suite_score import score_suite
 from iclbench.runs.store import read_record
 from iclbench.runs.suites import records_by_board
 

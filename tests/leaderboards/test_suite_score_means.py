@@ -14,7 +14,8 @@ from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.ranking import Rank
 from iclbench.leaderboards.scale import Score
 from iclbench.leaderboards.site.suites import suite_view
-from iclbench.leaderboards.suite_score import SuiteRow, _compared, _order, score_suite, suite_rank
+from iclbench.leaderboards.suite_means import suite_ranks
+from iclbench.leaderboards.suite_score import SuiteRow, _compared, _order, score_suite
 from iclbench.runs.suites import records_by_board
 
 SUITE = Suite(
@@ -160,9 +161,19 @@ def test_without_an_interval_a_mean_may_have_any_rank():
 def test_intervals_of_means_are_lengthened_for_as_many_as_are_ranked():
     first, second = Score(0.5, 0.4, 0.6), Score(0.72, 0.62, 0.82)
     # Apart at 95%, but not at the level of Bonferroni for two.
-    assert suite_rank(first, [first, second]) == suite_rank(second, [first, second]) == Rank(1, 2)
+    assert suite_ranks([[first], [second]]) == [Rank(1, 2)] * 2
 
 
 def test_means_at_0_without_any_width_share_their_ranks():
     zero = Score(0.0, 0.0, 0.0)
-    assert suite_rank(zero, [zero] * 3) == Rank(1, 3)
+    assert suite_ranks([[zero]] * 3) == [Rank(1, 3)] * 3
+
+
+def test_seeds_that_agree_by_chance_are_not_taken_at_their_word():
+    """Where most models' seeds differ, one whose few seeds agree is as uncertain as the others."""
+    differing = [[Score(0.5, 0.2, 0.8)], [Score(0.5, 0.1, 0.9)]]
+    agreeing = [Score(0.65, 0.64, 0.66)], [Score(0.35, 0.34, 0.36)]
+    assert suite_ranks([*differing, *agreeing]) == [Rank(1, 4)] * 4
+    assert suite_ranks(list(agreeing)) == [Rank(1, 1), Rank(2, 2)]
+    unknown = [[Score(0.9, None, None)]]
+    assert suite_ranks([*agreeing, *unknown]) == [Rank(1, 2), Rank(2, 3), Rank(1, 3)]

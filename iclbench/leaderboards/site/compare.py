@@ -12,7 +12,7 @@ from ...console import counted
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
-from ..ranking import of_seeds
+from ..ranking import SIGNIFICANCE, of_seeds
 from ..representative import is_one_training
 from ..row import Row
 from ..sizes import known_parameters
@@ -106,7 +106,7 @@ def comparison_script(row: Row) -> str:
         "alone": alone,
         "seeds": seeds.variance,
         "squares": seeds.squares,
-        "wide": seeds.wide,
+        "wide": seeds.wide(SIGNIFICANCE),
         "oneSeed": is_one_training(row.record),
         "prompts": _packed(by_prompt),
     }

@@ -10,7 +10,8 @@ from ..descriptions import Descriptions
 from ..row import OPEN
 from ..scale import Score
 from ..sizes import known_parameters
-from ..suite_score import SuiteRow, mean_score
+from ..suite_means import mean_score
+from ..suite_score import SuiteRow
 from .figure import View, figure
 from .plots import Plot, plot
 
