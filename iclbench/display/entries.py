@@ -22,7 +22,7 @@ from ..nn.architecture import SequenceArchitecture
 from ..plugins import PluginHost
 from ..runs.state_size import describe_state
 from .arguments import arguments_table, changed, facts_table, recipe_summary, settings_table
-from .lookup import accepts, default_tasks, has_defaults, tasks_with_recipe
+from .lookup import accepts, default_tasks, example_of, has_defaults, tasks_with_recipe
 from .table import Column, Table
 
 #: A paragraph, or a table.
@@ -76,7 +76,7 @@ def _model(plugins: PluginHost, name: str) -> Iterator[Part]:
         ]
     if tasks:
         yield f"With default arguments it runs on {', '.join(tasks)}."
-    command = f"$ iclbench run --model {name} --task {tasks[0] if tasks else 'TASK'}"
+    command = f"$ iclbench run --model {name} --task {example_of(plugins, tasks)}"
     yield command + _required(target.Config, "--model-args")
 
 
@@ -217,7 +217,7 @@ def _metric(plugins: PluginHost, name: str) -> Iterator[Part]:
     tasks = [task.name for task in default_tasks(plugins) if accepts(target().supports, task)]
     if tasks:
         yield f"With default arguments it applies to {', '.join(tasks)}."
-    yield f"$ iclbench run --model MODEL --task {tasks[0] if tasks else 'TASK'} --metrics {name}"
+    yield f"$ iclbench run --model MODEL --task {example_of(plugins, tasks)} --metrics {name}"
 
 
 def _grader(plugins: PluginHost, name: str) -> Iterator[Part]:

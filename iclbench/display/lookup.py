@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -67,6 +67,21 @@ def default_tasks(plugins: PluginHost) -> Iterator[Task[Any]]:
             except PLUGIN_FAILURES:
                 continue  # it is broken, or its defaults lack something, such as a package
             yield default
+
+
+def example_of(plugins: PluginHost, tasks: Sequence[str]) -> str:
+    """The one of these tasks that a suite lists first, else the first of them, else `TASK`."""
+    from ..runs.suites import find_suite
+
+    for _, entry in plugins.entries("suite"):
+        try:
+            on_boards = [board.fields.get("task") for board in find_suite(entry.name).boards]
+        except IclbenchError:
+            continue  # `iclbench describe suite NAME` says what is wrong
+        for task in on_boards:
+            if task in tasks:
+                return str(task)
+    return tasks[0] if tasks else "TASK"
 
 
 def tasks_of(plugins: PluginHost) -> Iterator[tuple[str, type[Task[Any]]]]:

@@ -10,7 +10,7 @@ import pytest
 from iclbench.cli.describe import KINDS
 from iclbench.display.arguments import kind_of, recipe_summary
 from iclbench.display.entries import describe
-from iclbench.display.lookup import kinds_of, known_names
+from iclbench.display.lookup import example_of, kinds_of, known_names
 from iclbench.plugins import host
 
 #: An entry of every kind.
@@ -150,3 +150,15 @@ def test_a_recipe_is_summarized_in_a_line():
     from iclbench.api.recipe import QUICK
 
     assert recipe_summary(QUICK) == "1,500 steps × 64 prompts, adam 0.0007, cosine"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "example"),
+    [
+        (["affine", "linear-system", "least-squares"], "least-squares"),
+        (["decision-tree", "word-problem"], "decision-tree"),
+        ([], "TASK"),
+    ],
+)
+def test_an_example_is_on_the_task_that_a_suite_lists_first(tasks, example):
+    assert example_of(host(), tasks) == example
