@@ -165,7 +165,16 @@ def short_memory():
     )
 
 
-@pytest.mark.parametrize("error", [short_memory(), MemoryError(), torch.OutOfMemoryError("CUDA")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        short_memory(),
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA"),
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    ],
+)
 def test_with_short_memory_a_program_is_run_in_halves(tmp_path, monkeypatch, error):
     sizes = []
 
@@ -179,3 +188,18 @@ def test_with_short_memory_a_program_is_run_in_halves(tmp_path, monkeypatch, err
     requests = [{**request, "eval_seed": seed} for seed in range(4)]
     assert run_job(job_of(requests, Settings(tmp_path))) == [None] * 4
     assert sizes == [4, 2, 2]
+
+
+def test_after_a_lost_gpu_no_part_of_a_program_is_tried_in_the_same_process(tmp_path, monkeypatch):
+    sizes = []
+
+    def run(plans, settings):
+        sizes.append(len(plans))
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(jobs, "run_plans", run)
+    monkeypatch.setattr(jobs, "gpu_is_usable", lambda: False)
+    requests = [{"model": "zero", "task": "least-squares", "eval_seed": seed} for seed in range(4)]
+    outcomes = run_job(job_of(requests, Settings(tmp_path)))
+    assert all("illegal memory access" in outcome for outcome in outcomes)
+    assert sizes == [4]
