@@ -16,7 +16,7 @@ from . import ROOT
 from .conditions import conditions
 from .configurations import CONFIGURATIONS
 from .engine import EngineLoop
-from .gpu_agreement import compared_rows, was_captured
+from .gpu_agreement import ROWS_FILE, UNFINISHED, compared_rows, was_captured
 from .gpu_slice import NOT_YET, Slice
 from .loops import makers
 from .processes import SAVING, ended_in_time, stopped_in_time
@@ -50,13 +50,18 @@ def tests(call: Slice) -> int:
 
 
 def agreement(call: Slice) -> int:
-    """`python -m benchmarks.gpu_agreement`, again after a row that ended its process."""
+    """`python -m benchmarks.gpu_agreement`, again after a row that ended its process.
+
+    A row that this call has no time left for is measured by the next, unless it had all the time.
+    """
     words = [sys.executable, "-m", "benchmarks.gpu_agreement", str(call.folder),
              "--device", call.device, *["--short"] * call.short, *["--toy"] * call.toy]  # fmt: skip
     while True:
         before = len(compared_rows(call))
         code = ended_in_time([*words, "--seconds", str(call.left)], call.left)
         rows = compared_rows(call)
+        if code is None and len(rows) > before + 1 and rows[-1].get("error") == UNFINISHED:
+            call.write(ROWS_FILE, {"machine": call.machine, "rows": rows[:-1]})
         if code in (None, NOT_YET):
             return NOT_YET
         if code == 0 or len(rows) == before:

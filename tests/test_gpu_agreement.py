@@ -80,6 +80,20 @@ def test_a_part_without_time_goes_on_in_the_next_call(call, monkeypatch):
     assert gpu_parts.agreement(call) == 3
 
 
+@pytest.mark.parametrize(("done", "kept"), [(0, 1), (2, 2)])
+def test_a_row_that_is_cut_is_measured_again_unless_it_had_all_the_time(
+    call, monkeypatch, done, kept
+):
+    def cut(words, seconds):
+        rows = [{"asked": f"engine {i}", "agrees": True} for i in range(done)]
+        rows.append({"asked": "slow", "agrees": False, "error": UNFINISHED})
+        call.write("agreement.json", {"machine": call.machine, "rows": rows})
+
+    monkeypatch.setattr(gpu_parts, "ended_in_time", cut)
+    assert gpu_parts.agreement(call) == 3
+    assert len(compared_rows(call)) == kept
+
+
 def test_rows_of_another_machine_are_left_aside(call, processes, monkeypatch):
     monkeypatch.setattr(gpu_agreement, "_losses", losses)
     call.write("agreement.json", {"machine": {"device": "another"}, "rows": [{"agrees": False}]})
