@@ -20,6 +20,7 @@ import torch
 from iclbench import RunSpec
 from iclbench.api.config import parse_config
 from iclbench.api.errors import first_line
+from iclbench.devices import gpu_is_usable
 from iclbench.precision import DTYPES, full_precision
 from iclbench.runs.models import initial_module
 from iclbench.runs.plan import Plan, resolve
@@ -77,7 +78,7 @@ def compare(call: Slice) -> int:
         rows[-1] = row | _compared(case, engine, expected, call.device)
         call.write(ROWS_FILE, {"machine": call.machine, "rows": rows})
         print(rows[-1], flush=True)
-        if not _works(call.device):
+        if not gpu_is_usable():
             return 1
     return 0
 
@@ -106,15 +107,6 @@ def _compared(
     difference = float(((losses - expected[case]) / expected[case]).abs().max())
     agrees = difference < AGREE[case.dtype] and was_captured(asked, used, device)
     return {"used": used, "note": note, "difference": difference, "agrees": agrees}
-
-
-def _works(device: str) -> bool:
-    """Whether the device can still be used: after some errors of CUDA, no more by this process."""
-    try:
-        torch.ones(2, device=device).sum().item()
-    except RuntimeError:
-        return False
-    return True
 
 
 def was_captured(asked: str, used: str, device: str) -> bool:

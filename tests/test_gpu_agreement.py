@@ -65,7 +65,7 @@ def test_another_process_goes_on_where_a_kernel_ends_one(call, processes, monkey
 
 def test_a_device_that_a_kernel_has_broken_is_left_to_another_process(call, processes, monkeypatch):
     monkeypatch.setattr(gpu_agreement, "_losses", losses)
-    monkeypatch.setattr(gpu_agreement, "_works", lambda device: len(compared_rows(call)) != 2)
+    monkeypatch.setattr(gpu_agreement, "gpu_is_usable", lambda: len(compared_rows(call)) != 2)
     assert gpu_parts.agreement(call) == 1
     assert len(processes) == 2
 
