@@ -37,7 +37,7 @@ def full_precision(dtype: torch.dtype) -> Iterator[None]:
 def default_modes() -> Iterator[None]:
     """Within a block, let torch compute as in a process that has switched nothing on or off."""
     with ExitStack() as modes:
-        # Each costs time at every operation, so none is entered in vain.
+        # Inference mode, autocast and a device cost time at every operation: none in vain.
         if torch.is_inference_mode_enabled():
             modes.enter_context(torch.inference_mode(False))
         modes.enter_context(torch.enable_grad())

@@ -106,8 +106,8 @@ def _up_to_attainable(
 ) -> list[np.ndarray]:
     """Digits of two sets of prompts, in which those near either set's attainable ones are equal.
 
-    The attainable error is half a unit in the last place of numbers of the targets' size: it jumps
-    by a factor of 2 where that size passes a power of 2, for all prompts of a set at once.
+    The attainable error is one of numbers of the targets' size, which differs between sets of
+    prompts and moves all values at the floor at once.
     """
     most = min(float(np.median(values)) for values in attainable) - NEAR_ATTAINABLE
     return [np.minimum(values, most) for values in scored]

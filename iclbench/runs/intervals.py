@@ -22,6 +22,9 @@ Quantity = Literal["error", "digits", "fraction", "metric"]
 #: A mean of positive values is unreliable if their upper tail is heavier than that of log-normal
 #: values of this σ (of the natural logarithm), by these quantiles.
 TAIL, TAIL_QUANTILES = 2.25, (0.9, 0.975)
+#: … or if one prompt holds more than this share of the sum, and more than so many equal shares.
+#: A smaller share would be met by chance, and accept the samples that happen to miss a heavy tail.
+DOMINANT, EQUAL_SHARES = 0.5, 3
 #: Seeds that leave a gap of more than so many digits are not of one kind: some failed …
 SEED_GAP = 3.0
 #: … and so are those whose mean errors leave a gap of more than so many powers of ten.
@@ -146,7 +149,7 @@ def _bounds(values: np.ndarray, quantity: Quantity) -> tuple[np.ndarray, np.ndar
         fractions = (mean[is_fraction], half[is_fraction], scale[is_fraction])
         bounds[:, is_fraction] = _of_fraction(*fractions, values.shape[1])
         trusted = ~is_positive
-        is_light = (_tail(scaled) <= TAIL) & (bounds[1] <= WIDEST * mean)
+        is_light = ~_is_heavy(scaled, parts.by_prompt) & (bounds[1] <= WIDEST * mean)
         trusted |= is_light & _has_no_gap(_magnitudes(by_seed), SEED_RATIO)
     if len(by_seed) > 1:
         bounds = np.where(trusted, bounds, [by_seed.min(axis=0), by_seed.max(axis=0)])
@@ -180,6 +183,13 @@ def _of_fraction(mean: np.ndarray, half: np.ndarray, scale: np.ndarray, prompts:
     width = np.sqrt(rarity * (spread + rarity / 4))
     center, total = share + rarity / 2, 1 + rarity
     return np.asarray(np.clip(np.stack([center - width, center + width]) / total, 0, 1) / scale)
+
+
+def _is_heavy(values: np.ndarray, by_prompt: np.ndarray) -> np.ndarray:
+    """Whether few of (seeds, prompts, k) values that are not negative decide their mean, (k,)."""
+    most = max(DOMINANT, EQUAL_SHARES / len(by_prompt))
+    is_dominated = by_prompt.max(axis=0) > most * by_prompt.sum(axis=0)
+    return np.asarray(is_dominated | (_tail(values) > TAIL))
 
 
 def _tail(values: np.ndarray) -> np.ndarray:

@@ -21,10 +21,11 @@ LOST = 1e3
 class Limits:
     """Per error of a task and prompt of a batch, (B,) or (B, n): `least`, and `lost`.
 
-    `least` is the error of correct rounding: half a unit in the last place, in the run's dtype, of
-    max(|target|, root mean square of the targets); of a set of more than 16,384 prompts, that of
-    each 16,384. A smaller error counts as that. An error that is larger than `lost`, or not finite,
-    counts as `lost`: an answer that overflows must not look better than one that nearly does.
+    `least` is the error of correct rounding, in the run's dtype: half a unit in the last place of
+    the target, or that of a number of the targets' root mean square where this is larger. A smaller
+    error counts as that. An error that is larger than `lost`, or not finite, counts as `lost`: an
+    answer that overflows must not look better than one that nearly does. Of a set of more than
+    16,384 prompts, each 16,384 have a root mean square of their own.
     """
 
     least: Mapping[str, Tensor]
@@ -36,7 +37,7 @@ class Limits:
         eps = torch.finfo(real_dtype(batch.prompt)).eps
 
         def half_unit(values: Tensor) -> Tensor:
-            return _half_unit(torch.maximum(values.abs(), _root_mean_square(values)), eps)
+            return torch.maximum(_half_unit(values.abs(), eps), _rounding(values, eps))
 
         def far(values: Tensor) -> Tensor:
             return LOST * _root_mean_square(values)
@@ -60,6 +61,16 @@ class Limits:
 def _root_mean_square(values: Tensor) -> Tensor:
     """One number for all values, which are not padding (NaN), in the shape of `values`."""
     return values.square().nanmean().sqrt().expand_as(values)
+
+
+def _rounding(values: Tensor, eps: float) -> Tensor:
+    """Half a unit in the last place of numbers of the values' root mean square.
+
+    Half a unit is ε/4 to ε/2 of a number, by where it lies between powers of 2. This takes the
+    geometric mean of both, so that no floor jumps by 2 where other prompts move the root mean
+    square beyond a power of 2.
+    """
+    return _root_mean_square(values) * (eps / 8**0.5)
 
 
 def _half_unit(values: Tensor, eps: float) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..api.errors import is_out_of_memory
 from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
@@ -79,7 +80,9 @@ class Data:
             self._before = [generator.get_state() for generator in self.generators]
             try:
                 self._next = self._chunk(step)
-            except torch.OutOfMemoryError:
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
                 self.restore(self._before)
                 self.ahead = False  # two chunks do not fit
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from ..api.capabilities import TrainingContext
-from ..api.errors import Interrupted, UsageError
+from ..api.errors import Interrupted, UsageError, is_out_of_memory
 from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
@@ -262,7 +262,9 @@ class Training(TrainingState):
         try:
             # The graph's, the current or the next one, and about as much while one is drawn.
             return [self.trial(chunk) for _ in range(3)]
-        except torch.OutOfMemoryError:
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
             self.data.ahead = False
         free_memory()
         return [self.trial(chunk) for _ in range(2)]

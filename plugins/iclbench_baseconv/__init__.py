@@ -9,7 +9,7 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry(
             "baseconv",
-            "gated long convolution with an element-wise gate (Arora et al. 2023)",
+            "gated long convolution with an element-wise gate (Arora et al. 2023; Liu et al. 2025)",
             "iclbench_baseconv.architecture:BaseConv",
         )
     ]

@@ -31,14 +31,17 @@ class LinearTransformerConfig(Config):
     embedding: int = Field(27, ge=1, description="form=full: width of the learned H")
     normalize: bool = Field(
         False,
-        description="divide A and b by ‖A‖_F/√N, so that the scale of the system does not matter",
+        description="linear systems: divide A and b by ‖A‖_F/√N, so that their scale does not "
+        "matter; regression: divide x and y by √N and multiply the answer by it",
     )
     init_std: float = Field(0.1, gt=0, description="standard deviation of initial P, Q and H")
     ones: bool = added_later(
         True, description="form=block: include blocks p·1 and set the query's h to 1, not 0"
     )
     homogeneous: bool = added_later(
-        False, description="divide b and x₀ by ‖b‖ and multiply the answer by it"
+        False,
+        description="linear systems: divide b and x₀ by ‖b‖ and multiply the answer by it; "
+        "regression: the same with y and its root mean square",
     )
 
 

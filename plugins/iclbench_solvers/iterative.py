@@ -144,7 +144,10 @@ class ConjugateGradientConfig(Config):
     """The number of steps."""
 
     steps: int = Field(
-        10, ge=0, description="number of steps; in exact arithmetic, D steps suffice"
+        10,
+        ge=0,
+        description="number of steps; in exact arithmetic, N suffice for a system of N equations "
+        "and min(N, D) for regression",
     )
 
 

@@ -41,8 +41,8 @@ class RegBench(Task[RegBenchConfig]):
     A prompt has 10–19 words of 1–49 symbols of one automaton, joined by separators. The next symbol
     is uniform over the edges of the automaton's state. Automata of evaluation have other languages
     than those of training; under the shifts `more-states` and `more-edges` a few small ones may be
-    of training. Every position is asked that is followed by a symbol; where the next id
-    is a separator or padding, the target is −1.
+    of training. Every position is asked that is followed by a symbol; where the next id is a
+    separator or padding, the target is −1.
 
     The ids are the symbols, then the separator, then the padding after the last word.
     """

@@ -137,7 +137,7 @@ class OdeOperator(Task[OdeConfig]):
     def reference(self, batch: Batch) -> Tensor:
         """u(t*) of the true equation at the mean of c given the query's values, in the dtype."""
         c, query = self.config, batch.prompt.query
-        # A rounding error is uniform within half a unit, a share of ε/2 … ε of the number.
+        # A rounding error is uniform within half a unit, at most ε/2 of the number.
         noise = torch.finfo(query.dtype).eps ** 2 / 24.0
         nodes = tuple(chebyshev.points().tolist())
         weights = conditional_mean(tuple(self.places.tolist()), nodes, c.gp_length, noise)

@@ -28,7 +28,7 @@ class TextSolver(Solver):
 class LookupConfig(Config):
     """How much must agree, and how sure the answer is."""
 
-    ids: int = Field(1, ge=1, description="maximum number of preceding tokens that are compared")
+    ids: int = Field(1, ge=1, description="maximum length of the common suffix")
     smoothing: float = Field(
         0.01, gt=0, le=1, description="weight of the uniform distribution over all tokens"
     )
@@ -37,8 +37,9 @@ class LookupConfig(Config):
 class Lookup(TextSolver):
     """The token after the first earlier position with the longest common suffix, up to `ids` long.
 
-    With ids=1 it is the token that first followed the current one: exact for `mqar`,
-    `in-context-recall` and `noisy-recall`. With ids=6 it is exact for `fuzzy-recall`.
+    The suffix ends with the current token. With ids=1 it is the token that first followed the
+    current one: exact for `mqar`, `in-context-recall` and `noisy-recall`. With ids=6 it is exact
+    for `fuzzy-recall`.
     """
 
     name = "lookup"

@@ -219,7 +219,7 @@ def test_the_difference_follows_the_size_of_values(size):
 
 
 def test_rounding_at_the_floor_is_no_difference():
-    """Half a unit in the last place is another one on prompts of twice the size."""
+    """Correct rounding is less accurate on prompts of twice the size."""
     before, now = np.full((1, 64), 7.2), np.full((1, 64), 6.9)
     scored = _up_to_attainable([now, before], [np.full(64, 6.9), np.full(64, 7.2)])
     assert _difference(scored[0][0], scored[1][0], "higher").p == 1.0

@@ -100,6 +100,21 @@ def test_a_heavy_tail_makes_the_mean_unreliable():
     assert (alone.low < alone.high).all()
 
 
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_one_prompt_that_is_most_of_a_mean_makes_it_unreliable(seeds):
+    values = 1 + 0.1 * philox("dominant").standard_normal((seeds, 500, 2))
+    values[:, 7] = [[480.0, 520.0]] * seeds
+    assert mean_interval(values, "error").reliable.tolist() == [True, False]
+    assert mean_interval(-values).reliable.tolist() == [True, False]
+    # The digits of the same values are no sum that one of them could dominate.
+    assert mean_interval(-np.log10(values), "digits").reliable.all()
+
+
+def test_a_large_share_of_few_prompts_is_no_dominance():
+    values = np.array([[1.0, 2.0, 5.0], [1.0, 2.0, 5.5]])[..., None]
+    assert mean_interval(values, "error").reliable[0]
+
+
 @pytest.mark.parametrize(("quantity", "lost"), [("digits", -3.0), ("error", 1e6)])
 def test_a_diverged_seed_leaves_the_range_over_seeds(quantity, lost):
     values = 3 + 0.1 * philox("diverged").standard_normal((3, 50))

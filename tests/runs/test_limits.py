@@ -46,12 +46,13 @@ class Off(nn.Module):
 
 
 def half_units(values, dtype):
-    """Half a unit in the last place of max(|value|, root mean square)."""
+    """Half a unit in the last place of |value|; at least ε/√8 of the root mean square."""
     numpy_dtype = np.float32 if dtype == torch.float32 else np.float64
-    largest = np.maximum(np.abs(values), np.sqrt(np.mean(values**2)))
+    largest = np.abs(values)
     down = largest.astype(numpy_dtype)
     down = np.where(down > largest, np.nextafter(down, numpy_dtype(0)), down)
-    return np.spacing(down).astype(np.float64) / 2
+    least = np.finfo(numpy_dtype).eps.astype(np.float64) / np.sqrt(8 / np.mean(values**2))
+    return np.maximum(np.spacing(down).astype(np.float64) / 2, least)
 
 
 def measured(task, dtype, offset, n=12):
@@ -148,6 +149,19 @@ def test_a_prediction_just_within_the_limit_is_not_changed():
     values, (batch,) = measured(task, torch.float64, lambda target: target + 900.0, n=64)
     assert float(batch.target.square().mean()) > 1  # the limit is beyond 1,000
     np.testing.assert_allclose(values["squared_error"], 900.0**2)
+
+
+def test_the_floor_does_not_jump_where_the_targets_pass_a_power_of_two():
+    task = load_task("least-squares")
+    (batch,) = task.evaluation_batches(64, 0, torch.float32)
+    ones = torch.ones_like(batch.target).where(torch.arange(64)[:, None, None] < 32, 0.5)
+    least = [
+        Limits.of(task, batch._replace(target=ones * size)).least["squared_error"]
+        for size in (1.26, 1.27)  # root mean squares on both sides of 1
+    ]
+    small = [values[32:] / values[32] for values in least]
+    assert all((values == 1).all() for values in small)
+    assert (least[1][32] / least[0][32]) == pytest.approx((1.27 / 1.26) ** 2)
 
 
 def test_errors_from_targets_of_zero_have_no_upper_limit():

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ...api.errors import is_out_of_memory
 from ...api.prompts import Batch
 from ..replicas import Replicas
 from .program import GradientProgram, Loss, prompts_of, replicas_of
@@ -116,16 +117,16 @@ def cpu_group_size(count: int, elements: float) -> int:
 def fitting_group_size(count: int, make: Callable[[int], GradientProgram], batch: Batch) -> int:
     """Return how many replicas fit in the device's memory together: halved until they do.
 
-    `make` makes a program for groups of that size. Raises torch.OutOfMemoryError where one replica
-    does not fit.
+    `make` makes a program for groups of that size. Raises what torch raises where one replica does
+    not fit.
     """
     size = count
     while True:
         try:
             make(size)(batch)
             return size
-        except torch.OutOfMemoryError:
-            if size == 1:
+        except Exception as error:
+            if size == 1 or not is_out_of_memory(error):
                 raise
         size = (size + 1) // 2
         torch.cuda.empty_cache()

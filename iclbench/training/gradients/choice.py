@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, cached_property, partial
 from typing import Literal, get_args
 
-import torch
-
 from ...api.capabilities import TrainingContext
-from ...api.errors import first_line, unknown
+from ...api.errors import first_line, is_out_of_memory, unknown
 from ...api.prompts import Batch
 from ..replicas import Replicas
 from ..threads import Map, map_at_once, one_thread
@@ -43,24 +41,35 @@ Kind = type[Leading] | type[Vmapped]
 RANDOM = "it draws random numbers in its forward pass"
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A program that may be chosen.
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How a program takes a step.
 
     `group_size` replicas are one program; where that is one, `slices` are a batch's.
     """
 
     name: str
-    make: MakeProgram
     group_size: int = 1
     slices: int = 1
     by_threads: bool = False
-    in_float64: bool = True  # whether it is compared in float64 too
-    in_groups: Callable[[int], Candidate] | None = None  # the same with groups of another size
 
     def torch_threads(self) -> AbstractContextManager[None]:
         """Leave torch one thread during a step whose parts have threads already."""
         return one_thread() if self.by_threads else nullcontext()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate(How):
+    """A program that may be chosen. It keeps the batch and the reference of the choice alive."""
+
+    make: MakeProgram
+    in_float64: bool = True  # whether it is compared in float64 too
+    in_groups: Callable[[int], Candidate] | None = None  # the same with groups of another size
+
+    @property
+    def how(self) -> How:
+        """How it takes a step, without what the choice alone needs."""
+        return How(**{field.name: getattr(self, field.name) for field in fields(How)})
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ class Choice:
     """The program that was chosen, how, and the reasons why others were not; often none."""
 
     program: GradientProgram
-    how: Candidate
+    how: How
     speedup: float | None
     reasons: list[str]
 
@@ -113,7 +122,7 @@ class Chooser:
             grouped = candidate.make(self.replicas.copy())
             with suppress(Exception):  # one replica's form may fail, which decides nothing
                 speedup = measured_speedup(grouped, self._one_replica(), self.batch)
-        return Choice(candidate.make(self.replicas), candidate, speedup, reasons)
+        return Choice(candidate.make(self.replicas), candidate.how, speedup, reasons)
 
     def _compared(self, candidate: Candidate) -> tuple[Candidate, str | None]:
         """The candidate, in smaller groups where memory is short, and why it can't be used."""
@@ -122,7 +131,9 @@ class Chooser:
                 return candidate, self._reference.find_mismatch(
                     candidate.make, in_float64=candidate.in_float64
                 )
-        except torch.OutOfMemoryError as error:
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
             half = candidate.group_size // 2
             if candidate.in_groups is None or half < 2:
                 return candidate, first_line(error)
@@ -140,7 +151,7 @@ class Chooser:
                 yield from self._compiled() if engine == "compiled" else ()
                 yield from self._grouped(engine, reasons) if engine != "threaded" else ()
                 yield from self._threaded()
-        yield Candidate("plain", partial(Plain, loss=self.loss))
+        yield Candidate(name="plain", make=partial(Plain, loss=self.loss))
 
     def _compiled(self) -> Iterator[Candidate]:
         size = self._group_size(Vmapped, forced=False)
@@ -151,7 +162,7 @@ class Chooser:
 
         # Compiling in float64 would take as long again.
         make: MakeProgram = lambda replicas: compiled().on(replicas)  # noqa: E731
-        yield Candidate("compiled", make, size, in_float64=False)
+        yield Candidate(name="compiled", make=make, group_size=size, in_float64=False)
 
     def _grouped(self, engine: EngineName, reasons: list[str]) -> Iterator[Candidate]:
         """Several replicas as one program, unless operators are so large that it does not pay."""
@@ -167,7 +178,7 @@ class Chooser:
 
     def _in_groups(self, kind: Kind, size: int) -> Candidate:
         make, in_groups = self._maker(kind, size), partial(self._in_groups, kind)
-        return Candidate(kind.name, make, size, in_groups=in_groups)
+        return Candidate(name=kind.name, make=make, group_size=size, in_groups=in_groups)
 
     def _threaded(self) -> Iterator[Candidate]:
         """One replica at a time; the whole batch where predictions depend on other prompts."""
@@ -181,7 +192,8 @@ class Chooser:
             make = partial(
                 Threaded, loss=self.loss, context=self.context, slices=count, map_parts=map_parts
             )
-            yield Candidate("threaded", make, 1, count, map_parts is not map)
+            by_threads = map_parts is not map
+            yield Candidate(name="threaded", make=make, slices=count, by_threads=by_threads)
 
     def _group_size(self, kind: Kind, *, forced: bool) -> int:
         """How many replicas one program takes; more than one where `forced`, if there are more."""
@@ -195,10 +207,10 @@ class Chooser:
             return fitting_group_size(
                 count, lambda size: self._maker(kind, size)(self.replicas.copy()), self.batch
             )
-        except torch.OutOfMemoryError:  # the programs of one replica may need less
-            return 1
-        except Exception:  # any other failure is reported by the comparison
-            return count
+        except Exception as error:
+            # The programs of one replica may need less memory. Any other failure is reported by
+            # the comparison.
+            return 1 if is_out_of_memory(error) else count
 
     def _maker(self, kind: Kind, size: int) -> MakeProgram:
         return partial(kind, loss=self.loss, context=self.context, group_size=size)

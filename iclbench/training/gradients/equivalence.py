@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ...api.errors import first_line
+from ...api.errors import first_line, is_out_of_memory
 from ...api.prompts import Batch, map_tensors
 from ...precision import default_dtype
 from ..replicas import Replicas
@@ -91,14 +91,16 @@ class Reference:
                 try:
                     plain = partial(Plain, loss=loss)
                     self.exact.append((exact, _run(plain, exact, self.sample)))
-                except Exception:
+                except Exception as error:
+                    if is_out_of_memory(error):
+                        raise
                     return  # a model of one dtype: the comparison in that dtype has to do
 
     def find_mismatch(self, make: MakeProgram, *, in_float64: bool = True) -> str | None:
         """Return why the program that `make` makes can't be used, or None where it agrees.
 
-        Raises NoFormError where the module has no form for the program, and OutOfMemoryError where
-        the program does not fit beside the reference.
+        Raises NoFormError where the module has no form for the program, and torch's error where the
+        program does not fit in memory beside the reference.
         """
         if not self.whole.finite.any():
             return "plain's losses or gradients are not finite, so nothing can be compared"
@@ -110,9 +112,11 @@ class Reference:
                     if mismatch is not None:
                         return mismatch
             results = self._in_dtype(make, self.replicas)
-        except (NoFormError, torch.OutOfMemoryError):
+        except NoFormError:
             raise
         except Exception as error:
+            if is_out_of_memory(error):
+                raise
             return first_line(error)
         mismatch = self._mismatch_in_dtype(results, self.whole)
         if mismatch is None or (self._leaves_state(results) and self._is_rounding(results)):

@@ -57,14 +57,18 @@ def test_large_batches_are_taken_in_slices_on_a_cpu():
     assert training(1).choice.how.slices == 1
 
 
-def test_replicas_are_halved_until_they_fit_in_memory():
+@pytest.mark.parametrize(
+    "error",
+    [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("CUBLAS_STATUS_ALLOC_FAILED")],
+)
+def test_replicas_are_halved_until_they_fit_in_memory(error):
     tried = []
 
     def make(size):
         def program(batch):
             tried.append(size)
             if size > 2:
-                raise torch.OutOfMemoryError("CUDA out of memory")
+                raise error
 
         return program
 
@@ -81,6 +85,18 @@ def test_one_replica_that_does_not_fit_is_an_error():
 
     with pytest.raises(torch.OutOfMemoryError):
         fitting_group_size(2, make, None)
+
+
+def test_other_failures_are_not_tried_in_smaller_groups():
+    tried = []
+
+    def make(size):
+        tried.append(size)
+        raise RuntimeError("shapes differ")
+
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        fitting_group_size(4, make, None)
+    assert tried == [4]
 
 
 def test_the_speedup_is_of_one_replica_s_gradient():

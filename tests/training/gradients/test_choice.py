@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -163,6 +166,30 @@ def test_groups_that_do_not_fit_beside_what_they_are_compared_with_are_halved(fi
     reason = "not vmapped: OutOfMemoryError: CUDA out of memory"
     alone = "replicas are trained one after another"
     assert decision.reasons == ([] if fits > 1 else [reason, alone])
+
+
+def test_a_choice_keeps_nothing_that_it_was_made_with():
+    """Its batch and its reference may hold gigabytes of a GPU."""
+    _, replicas, batch = stacked(Small)
+    chooser = Chooser(replicas, loss, batch, context())
+    kept = weakref.ref(chooser)
+    decision = chooser.choose("auto")
+    del chooser
+    gc.collect()
+    assert kept() is None
+    assert (decision.program.name, decision.how.group_size) == ("vmapped", 3)
+
+
+def test_a_reference_that_does_not_fit_in_memory_is_no_agreement():
+    class Hungry(Small):
+        def forward(self, prompt):
+            if self.a.weight.dtype == torch.float64:
+                raise RuntimeError("CUDA error: out of memory")
+            return super().forward(prompt)
+
+    decision = choose(Hungry)
+    assert decision.program.name == "plain"
+    assert "out of memory" in decision.reasons[0]
 
 
 def test_the_batch_is_compared_as_it_is_trained_on():
