@@ -117,6 +117,7 @@ class PluginHost:
         if abstract:
             raise PluginError(f"{label} does not define {', '.join(abstract)}")
         if isinstance(target, type):
+            self._require_one_entry(kind, target, name)
             _name_after_entry(target, name)
         unset = [
             name for name in getattr(base, "required", ()) if getattr(target, name, None) is None
@@ -128,6 +129,16 @@ class PluginHost:
         if getattr(target, "name", name) != name:
             raise PluginError(f"{label} calls itself {target.name!r}")
         return target
+
+    def _require_one_entry(self, kind: str, target: type[Any], name: str) -> None:
+        """Raise PluginError for a class that is named after another entry: it has one name."""
+        other = getattr(target, "name", name)
+        if other == name or target not in _NAMED or other not in self._providers(kind):
+            return
+        if self.target(kind, other)[1] is target:
+            raise PluginError(
+                f"{kind}s {other!r} and {name!r} are one class: derive a class for each"
+            )
 
     def add(self, plugin: object, name: str) -> None:
         """Add an object with hooks as a plugin of this process, such as one written in a notebook.
@@ -152,6 +163,12 @@ class PluginHost:
             self.plugins.remove(earlier)
         self.plugins.append(loaded)
 
+    def hooks_of(self, plugin: Plugin) -> set[str]:
+        """The names of the hooks that a plugin implements."""
+        registered = self._manager.get_plugin(plugin.name)
+        callers = self._manager.get_hookcallers(registered) if registered is not None else None
+        return {caller.name for caller in callers or ()}
+
     @contextmanager
     def observing(self, observer: object, name: str) -> Iterator[None]:
         """Within the block, call an object's run hooks too, such as those of a progress display."""
@@ -172,7 +189,9 @@ class PluginHost:
             others = [p for p in plugins if p is not plugin]
             try:
                 self._manager.subset_hook_caller(hook, remove_plugins=others)(**arguments)
-            except PLUGIN_FAILURES as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # also a CancelledError
                 name = str(self._manager.get_name(plugin))
                 shown = name.partition("#")[0]
                 label = next((p.label for p in self.plugins if p.name == name), shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import re
 from pathlib import Path
@@ -90,6 +91,21 @@ def test_plugin_may_bear_the_name_of_an_observer(package_folder):
         plugins.notify("iclbench_run_started", spec=SimpleNamespace(id="an id"))
     assert observer.seen == ["an id"]
     assert importlib.import_module("progress_plugin").SEEN == [("started", "an id")]
+
+
+class Cancelled:
+    @hookimpl
+    def iclbench_run_started(self, spec):
+        raise asyncio.CancelledError
+
+
+def test_an_observer_whose_task_is_cancelled_stops_no_other():
+    plugins, observer = PluginHost(only=[]), Observer()
+    plugins.add(Cancelled(), "a")
+    plugins.add(observer, "b")
+    plugins.notify("iclbench_run_started", spec=SimpleNamespace(id="an id"))
+    assert observer.seen == ["an id"]
+    assert "is dropped: iclbench_run_started raised CancelledError" in plugins.problems[-1]
 
 
 def test_observer_is_forgotten(package_folder):

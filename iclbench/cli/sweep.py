@@ -85,6 +85,7 @@ def sweep(
     _require_use(output, status=status, dry_run=dry_run, detach=detach)
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
+        from ..files import path_of
         from ..sweeps.cells import by_reason
         from ..sweeps.executor import usable_executor
         from ..sweeps.files import read_sweep_file
@@ -92,7 +93,7 @@ def sweep(
 
         file = _file_of(file)
         sized = read_sweep_file(file).sized(size)
-        folder = Path(out or sized.out)
+        folder = path_of(out or sized.out)
         given = parse_arguments(executor_args or [], "--executor-args")
         runner, _ = usable_executor(executor, given, out=folder, device=device, workers=workers)
         how: HowToRun = {

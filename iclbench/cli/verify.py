@@ -28,6 +28,7 @@ from .common import (
 from .paths import Records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from ..display.table import Table
@@ -225,17 +226,7 @@ class Summary:
 
         if self.every:
             names = ("record", "fact", "recorded", "computed", "outcome")
-            facts = [
-                {
-                    "record": str(outcome.path),
-                    "fact": check.name,
-                    "recorded": _plain(check.recorded),
-                    "computed": _plain(check.measured),
-                    "outcome": "holds" if check.holds else "differs",
-                }
-                for outcome in self.outcomes
-                for check in outcome.checks
-            ]
+            facts = [line for outcome in self.outcomes for line in _facts_of(outcome)]
             return Table([Column(name, fit="wrap") for name in names], facts)
         columns = (
             Column("record", fit="shorten"),
@@ -245,6 +236,21 @@ class Summary:
             Column("reason", fit="wrap", importance=1),
         )
         return Table(columns, [_row(outcome) for outcome in self.outcomes])
+
+
+def _facts_of(outcome: Verified) -> Iterator[dict[str, Any]]:
+    """A line per fact of a record; one line that says why it can't be verified."""
+    path = str(outcome.path)
+    if outcome.problem:
+        yield {"record": path, "fact": outcome.problem, "outcome": "can't be verified"}
+    for check in outcome.checks:
+        yield {
+            "record": path,
+            "fact": check.name,
+            "recorded": _plain(check.recorded),
+            "computed": _plain(check.measured),
+            "outcome": "holds" if check.holds else "differs",
+        }
 
 
 def _plain(value: Any) -> str | float | None:

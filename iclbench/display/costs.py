@@ -69,8 +69,10 @@ def _tuning(cell: CellCost) -> Cell:
     hours = cell.tuning_hours
     if hours is None:
         return Cell("unknown", None)
-    if not hours or cell.tuned_on_gpu == cell.on_gpu:
-        return _figure(hours or None, ".3g")
+    if not hours:
+        return Cell("", 0.0)
+    if cell.tuned_on_gpu == cell.on_gpu:
+        return _figure(hours, ".3g")
     return Cell(f"{hours:.3g} {'device' if cell.tuned_on_gpu else 'core'}", hours)
 
 

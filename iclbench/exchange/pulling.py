@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -221,17 +222,24 @@ def _require_total(source: Source, entries: Sequence[HubFile], most: float) -> N
 
 def _fetch_all(source: Source, files: Sequence[tuple[HubFile, int]], staging: Path) -> None:
     """Copy files, several at once; the first that fails ends the rest."""
+    stop = threading.Event()
     with ThreadPoolExecutor(WORKERS) as pool:
         try:
-            for _ in pool.map(lambda file: _fetch(source, file[0], file[1], staging), files):
+            for _ in pool.map(lambda file: _fetch(source, file[0], file[1], staging, stop), files):
                 pass
         except BaseException:
+            stop.set()
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _fetch(source: Source, entry: HubFile, most: float, staging: Path) -> None:
-    """Copy one file, which must have the size that was listed and at most `most` bytes."""
+def _fetch(
+    source: Source, entry: HubFile, most: float, staging: Path, stop: threading.Event
+) -> None:
+    """Copy one file, which must have the size that was listed and at most `most` bytes.
+
+    Once `stop` is set, the file does not matter any more.
+    """
     if entry.size > most:
         raise RecordError(
             f"{source.name}: {entry.path} has {entry.size:,} bytes; the limit is {most:,.0f}"
@@ -243,7 +251,7 @@ def _fetch(source: Source, entry: HubFile, most: float, staging: Path) -> None:
     with closing(source.chunks(entry.path)) as chunks, target.open("xb") as copy:
         for chunk in chunks:
             size += len(chunk)
-            if size > entry.size:
+            if size > entry.size or stop.is_set():
                 break
             copy.write(chunk)
     if size != entry.size:

@@ -36,7 +36,8 @@ def checks_of_plugin(plugin: Plugin) -> Checks:
 
 
 def _run_hooks(plugin: Plugin) -> list[str]:
-    return [hook for hook in RUN_HOOKS if hasattr(sys.modules.get(plugin.module_name), hook)]
+    registered = host().hooks_of(plugin)
+    return [hook for hook in RUN_HOOKS if hook in registered]
 
 
 def _loads(plugin: Plugin) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,9 +16,10 @@ from ..api.spec import canonical_json
 from ..console import counted
 from ..files import path_of
 from ..runs.code import installed_code
+from ..runs.heldout import read_held_out
 from ..runs.statistics import GRADE
 from ..runs.store import RecordStore, folder_of_records, read_record
-from . import formats
+from . import formats, held_out
 from .arguments import argument_pairs
 from .export import export_table
 from .floor import Floor, floor_of
@@ -106,12 +108,12 @@ class Board:
         """What the task calls itself with these arguments."""
         return self.evaluation.title
 
-    @property
+    @cached_property
     def has_tracks(self) -> bool:
         """Whether any row belongs to a class of training budgets."""
         return any(row.track for row in self.rows)
 
-    @property
+    @cached_property
     def tracks(self) -> list[str]:
         """The tracks of the trained rows, see `tracks_of`."""
         return tracks_of(self.records)
@@ -203,7 +205,8 @@ def boards(records: Sequence[Record], store: Places) -> Boards:
     """
     paths = {record.id: store.path_of(record) for record in records}
     installed = installed_code()
-    rows = [rows_of(paths, group, installed) for group in comparable(records)]
+    pending = held_out.pending((path := paths[r.id], r, read_held_out(path, r)) for r in records)
+    rows = [rows_of(paths, group, installed, pending) for group in comparable(records)]
     return Boards(Board(of_board, floor_of(of_board[0].record)) for of_board in rows)
 
 

@@ -127,12 +127,11 @@ def _facts(record: Record) -> Facts:
         for name, value in spec.task_args.items():
             if name not in record.main.task_args:
                 facts[f"task_args.{name}"] = value
-    for name in ("weights", "init", "freeze", "perturb", "budget"):
-        value = getattr(spec, name)
-        if isinstance(value, str):
-            facts[name] = file_name(value, spec.checkpoint_digest)
-        else:
-            facts[name] = value or None
+    for name in ("weights", "init"):
+        file = getattr(spec, name)
+        facts[name] = None if file is None else file_name(file, spec.checkpoint_digest)
+    for name in ("freeze", "perturb", "budget"):
+        facts[name] = getattr(spec, name) or None
     facts["grader"] = grader_name(record) if record.grader else None
     for name in _DERIVED:
         facts.pop(name, None)

@@ -39,7 +39,7 @@ class Overview:
 
 def overviews(boards: Sequence[Board]) -> list[Overview]:
     """One overview for each dtype and origin that has rows; trained rows come first."""
-    kinds = {(board.dtype, row.origin) for board in boards for row in board.rows}
+    kinds = {(board.dtype, row.origin) for board in boards for row in credible(board.rows)}
     ordered = sorted(kinds, key=lambda kind: (kind[0], kind[1] != "trained", kind[1]))
     return [_overview(boards, dtype, origin) for dtype, origin in ordered]
 

@@ -30,13 +30,14 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
         "These are boards of iclbench: the best result of each model on each task. They hold "
         f"{counted(len(rows), 'record')} of {counted(len(tasks), 'task')}.{_budgets(rows)}",
         "Each column is one board of its task: the one whose models were trained with a budget,"
-        " or else the one with the most models. A table of another origin shows the same board if "
-        "it has rows there; if not, compare the settings first. The list below each table gives "
-        "them; a task's page has all boards, and ranks each track separately. Each cell "
-        "shows the model's best row on that board. Rows from random weights come before rows "
-        "from given weights, rows with seeds 0, 1, 2, … before those with one seed or chosen "
-        "ones, and rows in the track of most of the board's models (of several, the longest) "
-        "before others, which name their track. What a cell shows depends on the task:",
+        " or else the one with the most models. A table of another origin uses the same board if "
+        "that board has such rows. If not, it uses another one, so compare the settings in the "
+        "lists below the tables first. A task's page has all boards, and ranks each track "
+        "separately. Each cell shows one row of the model on that board, chosen in this order of "
+        "preference: random initial weights before given ones; seeds 0, 1, 2, … before one seed "
+        "or chosen seeds; the track of most of the board's models (if several tie, the longest) "
+        "before other tracks, which the cell names; then the best row. What a cell shows depends "
+        "on the task:",
         bullets(
             [
                 "the mean digits of the error, if the task has an attainable error or a target. "
@@ -138,7 +139,7 @@ def _overview_cell(row: Row, board: Board) -> str:
     notes = [
         "chance" if row.record.chance else "",
         formats.diverged(row),
-        formats.start(row),
+        markdown(formats.start(row)),
         track,
     ]
     return ", ".join(filter(None, [" ".join(parts), *notes]))

@@ -56,7 +56,7 @@ def held_out_legend(boards: Iterable[Board]) -> list[str]:
     texts = [HELD_OUT] if evaluated else []
     if public:
         texts.append(
-            f"The evaluation data of {' and '.join(sorted(public))} are public. Only training "
-            "again can show that a model was not trained on them."
+            f"The evaluation data of {' and '.join(map(markdown, sorted(public)))} are public. "
+            "Only training again can show that a model was not trained on them."
         )
     return texts

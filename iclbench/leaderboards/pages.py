@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from ..api.record import PluginReference
+from ..console import capitalized
 from . import formats
 from .board import Board
 from .cited import Cited
@@ -74,7 +75,8 @@ def _section(board: Board) -> str:
         about += f" {text}"
     if text := undecided(board.undecided):
         about += f" {text}"
-    lines = [*_floor_line(board), *(_line(row, board) for row in board.rows)]
+    hidden = _hidden(board)
+    lines = [*_floor_line(board, hidden), *(_line(row, board, hidden) for row in board.rows)]
     commands = "\n".join(
         f"# {' '.join(filter(None, [formats.rank(row), row.label]))}: {row.file}\n"
         f"{row.record.command}"
@@ -93,10 +95,10 @@ def _ranked(board: Board) -> str:
     return f"Ranked rows: {', '.join(parts)}." if parts else ""
 
 
-def _floor_line(board: Board) -> Iterable[dict[str, str]]:
+def _floor_line(board: Board, hidden: Container[str]) -> Iterable[dict[str, str]]:
     floor, ranking = board.floor, board.ranking
     if floor is not None:
-        yield dict.fromkeys(_line(board.rows[0], board), "") | {
+        yield dict.fromkeys(_line(board.rows[0], board, hidden), "") | {
             "model": markdown(floor.label),
             formats.score_name(ranking): formats.score(floor.score, ranking),
             "median": formats.number(floor.statistics.median, ranking.scale),
@@ -104,7 +106,18 @@ def _floor_line(board: Board) -> Iterable[dict[str, str]]:
         }
 
 
-def _line(row: Row, board: Board) -> dict[str, str]:
+def _hidden(board: Board) -> set[str]:
+    """The columns that say nothing on this board."""
+    hidden = set() if board.has_tracks else {"track"}
+    hidden |= set() if any(row.held_out for row in board.rows) else {"held out"}
+    hidden |= set() if any(row.accuracy is not None for row in board.rows) else {"accuracy"}
+    # Where the mean ranks, it is not repeated, and there are no digits to miss.
+    return hidden | (
+        set() if board.has_digits else {"vs. floor", "mean error", "95% interval of the mean"}
+    )
+
+
+def _line(row: Row, board: Board, hidden: Container[str]) -> dict[str, str]:
     statistics, ranking, environment = row.statistics, board.ranking, row.record.environment
     cells = {
         "rank": formats.rank(row),
@@ -129,11 +142,6 @@ def _line(row: Row, board: Board) -> dict[str, str]:
         "wall time": formats.seconds(row.seconds),
         "device": markdown(formats.device(environment.device, environment.threads)),
     }
-    hidden = set() if board.has_tracks else {"track"}
-    hidden |= set() if any(row.held_out for row in board.rows) else {"held out"}
-    hidden |= set() if any(row.accuracy is not None for row in board.rows) else {"accuracy"}
-    # Where the mean ranks, it is not repeated, and there are no digits to miss.
-    hidden |= set() if board.has_digits else {"vs. floor", "mean error", "95% interval of the mean"}
     return {name: cell for name, cell in cells.items() if name not in hidden}
 
 
@@ -191,7 +199,7 @@ def _precision_section(board: Board) -> str:
     ]
     floor = "There is no floor."
     if board.floor is not None:
-        label = markdown(board.floor.label).capitalize()
+        label = capitalized(markdown(board.floor.label))
         floor = f"{label}: {formats.digits(board.floor.score)} mean digits"
         floor += f" of the {board.ranking.metric}."
     return f"{title}\n\n{floor}\n\n{table_of(lines)}"

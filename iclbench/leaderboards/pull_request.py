@@ -224,6 +224,8 @@ def _git(repository: Path, *words: str) -> bytes:
     done = subprocess.run(["git", "-C", repository, *words], capture_output=True, check=False)
     if done.returncode:
         reason = visible(" ".join(done.stderr.decode("utf-8", "replace").split()), 300)
+        if not reason and words[0] == "merge-base":
+            reason = "the branches have no common commit; rebase onto the base branch"
         raise UsageError(f"git {words[0]}: {reason}")
     return done.stdout
 

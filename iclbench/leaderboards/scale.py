@@ -88,7 +88,7 @@ def suite_scale(board: SuiteBoard, records: Sequence[Record]) -> Scale:
             return Scale(chance, reference, record.main.floor.name, in_digits)
     named = records_of_solver(board, board.reference, records) if board.reference else []
     others = [record for record in records if record.spec.model != board.chance]
-    if not board.reference and len({record.spec.model for record in others}) == 1:
+    if not named and len({record.spec.model for record in others}) == 1:
         return Scale(chance, None, "best row of several models", in_digits, is_relative=True)
     reference, best = _best(named or others)
     if best is None:

@@ -161,7 +161,8 @@ def _compared(entries: Iterable[SuiteRow]) -> list[SuiteRow]:
         if len(ranked) > 1:
             ranks = suite_ranks([_known_scores(e) for e in ranked])
             with_rank = [replace(e, rank=rank) for e, rank in zip(ranked, ranks, strict=True)]
-            same = [*with_rank, *(e for e in same if e not in ranked)]
+            without = (e for e, is_unranked in zip(same, unranked, strict=True) if is_unranked)
+            same = [*with_rank, *without]
         done += same
         done += [entry for entry in members if not boards <= set(entry.counted)]
     return done

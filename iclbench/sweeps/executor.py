@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from ..api.config import parse_config
-from ..api.errors import UsageError
+from ..api.errors import RunError, UsageError
 from ..api.executor import Executor
 from ..devices import require_devices
 from ..plugins import host
@@ -43,3 +44,16 @@ def usable_executor(
         raise UsageError(f"workers={workers}: there must be at least 1")
     require_devices(device, workers, remote=executor.remote)
     return executor, workers
+
+
+def outcomes_of(
+    executor: Executor, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
+) -> Generator[tuple[int, Any], None, None]:
+    """What `executor.map` yields, and then a RunError for each job that it gave no outcome."""
+    lacking = set(range(len(jobs)))
+    with closing(executor.map(function, jobs, workers)) as outcomes:
+        for index, outcome in outcomes:
+            lacking.discard(index)
+            yield index, outcome
+    for index in sorted(lacking):
+        yield index, RunError("the executor gave no result for it")

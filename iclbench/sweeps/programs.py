@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..api.errors import RecordError, RunError, UsageError, problem_with, reason_of
+from ..api.errors import RecordError, UsageError, problem_with, reason_of
 from ..api.executor import Executor, QueuedJob, QueueExecutor
 from ..api.record import Record
 from ..console import Reporter, counted
+from ..runs.reuse import standing
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..runs.training import checkpoint_of
 from .cells import Cells, SweepCell
+from .executor import outcomes_of
 from .jobs import job_of, run_job
 
 #: How long a record that another machine wrote may take to be seen here.
@@ -125,13 +127,9 @@ class Programs:
         if not isinstance(self.executor, QueueExecutor):
             if not jobs:
                 return
-            lacking = set(range(len(jobs)))
-            with closing(self.executor.map(run_job, jobs, self.workers)) as outcomes:
+            with closing(outcomes_of(self.executor, run_job, jobs, self.workers)) as outcomes:
                 for index, outcome in outcomes:
-                    lacking.discard(index)
                     yield index, outcome, ""
-            for index in sorted(lacking):
-                yield index, RunError("the executor gave no result for it"), ""
             return
         submitted = self.executor.submit(run_job, jobs, self.workers) if jobs else []
         ids = [*(job.id for job in queued), *submitted]
@@ -165,12 +163,20 @@ class Programs:
         """
         try:
             if self._awaited(cell) is not None:
-                return None, False
+                return self._problem_of_shifts(cell), False
         except RecordError as error:
             return str(error), True
         except OSError as error:
             return problem_with(self.cells.store.path(cell), error), False
         return f"its program ended without a record in {self.settings.out}", False
+
+    def _problem_of_shifts(self, cell: SweepCell) -> str | None:
+        """Which shifts a record lacks: a job may have been in the queue before they were asked."""
+        missing = standing(self.cells, cell, cell.shifts).missing_shifts
+        if not missing:
+            return None
+        what = f"its job was submitted without {', '.join(missing)}"
+        return f"{what}; the same command evaluates its record under it"
 
     def _awaited(self, cell: SweepCell) -> Record | None:
         """The cell's record, for which a network file system may need some seconds."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ..api.errors import RunError, UsageError, reason_of
 from ..api.executor import QueuedJob, QueueExecutor
+from ..files import path_of
 from ..plugins import host
 from ..runs.reuse import standing
 from ..runs.store import RecordStore
@@ -60,7 +61,7 @@ def sweep_status(
     Raises UsageError if the file can't be used.
     """
     sized = read_sweep_file(file).sized(size)
-    folder = Path(out or sized.out)
+    folder = path_of(out or sized.out)
     status, store = SweepStatus(), RecordStore(folder)
     cells = Cells(sized, store)
     jobs, status.unanswered = queued_jobs(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -79,6 +80,12 @@ def test_a_tuning_on_a_cpu_of_a_row_on_a_gpu_is_counted_in_core_hours():
     assert device.startswith("1 cell: 1 device hours, of which 1 training and 0 tuning")
     (row,) = costs_table([cell]).rows
     assert row["tuning"] == Cell("2 core", 2.0)
+
+
+def test_no_tuning_and_an_unknown_one_differ_as_data_too():
+    cell = CellCost("b", "m", "1m", 1, 1, 1.0, 0.0, None, on_gpu=False, tuned_on_gpu=False)
+    rows = costs_table([cell, replace(cell, tuning_hours=None)]).rows
+    assert [row["tuning"] for row in rows] == [Cell("", 0.0), Cell("unknown", None)]
 
 
 def test_what_was_not_measured_is_said(records):

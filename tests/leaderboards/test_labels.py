@@ -32,6 +32,10 @@ def test_a_label_always_shows_what_training_started_from_and_seeds_that_were_cho
     named = {"init": "runs/none", "checkpoint_digest": "5c5ede57" * 8}
     of_file = started.model_copy(update={"spec": started.spec.model_copy(update=named)})
     assert labels_of([of_file]) == ["baseconv init=none@5c5ede57"]
+    # A budget is no file, whatever the training started from.
+    in_time = of_file.model_copy(update={"spec": of_file.spec.model_copy(update={"budget": "10m"})})
+    labels = labels_of([of_file, in_time])
+    assert labels[1] == "baseconv budget=10m init=none@5c5ede57"
     chosen = run(**spec, seeds=[3, 4, 5])
     assert labels_of([chosen]) == ["baseconv seeds=3-5"]
     assert labels_of([chosen, run(**spec, seeds=3)]) == ["baseconv seeds=3-5", "baseconv seeds=0-2"]

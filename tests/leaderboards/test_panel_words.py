@@ -8,6 +8,7 @@ import pytest
 
 from iclbench.leaderboards.board import Board
 from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.held_out import PENDING
 from iclbench.leaderboards.ranking import Rank
 from iclbench.leaderboards.site.panel_words import panel_sentence
 
@@ -25,7 +26,7 @@ def said(board, about):
     trained = next(row for row in board.rows if row.is_trained)
     others = tuple(row for row in board.rows if not row.is_trained)
 
-    def say(ranks, chance=(), floor=board.floor, scores=(), **changes):
+    def say(ranks, chance=(), floor=board.floor, scores=(), unranked=(), **changes):
         rows = []
         for i, rank in enumerate(ranks):
             spec = trained.record.spec.model_copy(update={"model": NAMES[i]})
@@ -33,6 +34,8 @@ def said(board, about):
             facts = {"rank": rank, "unranked": "" if rank else "one seed", "score": 2.5 - 0.1 * i}
             if scores:
                 facts["score"] = scores[i]
+            if unranked and unranked[i]:
+                facts["unranked"] = unranked[i]
             facts["chance"] = chance[i] if i < len(chance) else ""
             rows.append(replace(trained, record=record, **{**facts, **changes}))
         return panel_sentence(Board((*rows, *others), floor), "", about)
@@ -71,6 +74,9 @@ def test_ties_are_named_or_counted(said):
 def test_one_model_or_none_with_a_rank(said, board, about):
     assert said([None]).startswith("Only LSA was trained; LSA is ")
     assert said([None, None]).startswith("None of the 2 models has a rank;")
+    # The other's row waits for held-out prompts.
+    text = said([None, None], unranked=("", PENDING))
+    assert text.startswith("Only LSA has a row that counts; LSA is ")
     assert panel_sentence(board, "10m", about) == ""
 
 

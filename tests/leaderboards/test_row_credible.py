@@ -76,6 +76,27 @@ def test_a_row_that_waits_for_held_out_prompts_stands_for_no_model_yet(folder, t
     assert waiting.record.id in {row.record.id for row in credible(board.rows)}
 
 
+def test_a_row_waits_if_those_of_another_board_have_held_out_prompts(folder, tmp_path_factory):
+    """All of a folder are submitted alike."""
+    published = tmp_path_factory.mktemp("boards") / "records"
+    shutil.copytree(folder, published)
+    other = run("baseconv", **{**TINY, "task_args": {"dim": 3, "examples": 4}}, out=published)
+    by_model = {row.record.id: row for board in leaderboard(published) for row in board.rows}
+    assert by_model[other.id].unranked == "not held out"
+    at_places = [(path, read_record(path)) for path in RecordStore(published).paths()]
+    assert other.id not in {record.id for record in without_failing(at_places, print)}
+
+
+def test_an_origin_without_a_credible_row_has_no_overview(folder, tmp_path):
+    for path in RecordStore(folder).paths():
+        if path.name.startswith("baseconv") and path != best_path(folder):
+            path.unlink()
+            break
+    (board,) = leaderboard(folder)
+    assert [row.fails_held_out for row in board.rows if row.is_trained] == [True]
+    assert [view.origin for view in overviews([board])] == ["solver"]
+
+
 def test_the_terminal_s_overview_and_suites_leave_it_out(folder):
     at_places = [(path, read_record(path)) for path in RecordStore(folder).paths()]
     problems: list[str] = []

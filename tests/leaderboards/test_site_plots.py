@@ -12,12 +12,11 @@ from iclbench import RecordStore, run
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.reading import boards_of
 from iclbench.leaderboards.site.figure import figure, figures
+from iclbench.leaderboards.site.plot_notes import MOST_BANDS, SEEDS
 from iclbench.leaderboards.site.plots import (
     COLORS,
     LONGEST_Y,
-    MOST_BANDS,
     MOST_NAMES,
-    SEEDS,
     _along,
     board_curves,
     plot,
@@ -165,6 +164,14 @@ def test_lines_without_points_and_plots_without_lines_are_left_out():
     assert [line["name"] for line in figure(drawn)["legend"]] == ["model 0"]
     nothing = plot("nothing", "x", "y", [empty, floor], log=False)
     assert [view["title"] for view in figures([nothing, drawn])] == ["t"]
+
+
+def test_the_first_lines_are_drawn_and_the_note_counts_the_others():
+    floor = {"name": "floor", "x": [0, 1], "y": [0.0, 0.0], "reference": True}
+    view = plot("t", "x", "y", [*lines([1.0, 2.0, 3.0]), floor], log=False, most=2)
+    assert [line["name"] for line in view["lines"]] == ["model 0", "model 1", "floor"]
+    assert view["note"] == "1 more line left out."
+    assert plot("t", "x", "y", lines([1.0, 2.0]), log=False, most=2)["note"] == ""
 
 
 def test_a_logarithmic_axis_leaves_out_lines_at_0():

@@ -115,8 +115,9 @@ def test_without_a_floor_the_named_solver_counts_or_the_best_row(records):
     assert best.reference_name == f"best row: {min(values, key=values.get)}"
 
 
-def test_a_model_alone_is_not_its_own_reference(records):
-    board = SUITE.boards[1].model_copy(update={"reference": None})
+@pytest.mark.parametrize("reference", [None, "a solver without a record"])
+def test_a_model_alone_is_not_its_own_reference(records, reference):
+    board = SUITE.boards[1].model_copy(update={"reference": reference})
     group = [without_floor(record) for record in records["classes"]["all"]]
     chance = [record for record in group if record.spec.model == board.chance]
     one, other, *_ = [record for record in group if record.spec.model != board.chance]

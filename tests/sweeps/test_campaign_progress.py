@@ -119,3 +119,10 @@ def test_hours_are_those_of_the_budgets_that_are_left(folder):
     cells = cells_of(content, Settings(folder / "out"))
     # Two trials of a tenth, and three seeds.
     assert seconds_left(cells) == pytest.approx(60 * (2 * 1 + 3 * 10))
+
+
+def test_the_trials_of_a_search_that_two_cells_share_count_once(folder):
+    fields = {"budget": "10m", "seeds": 3}
+    stages = (first(fields=fields), first(name="b", fields={**fields, "seeds": 2}))
+    cells = cells_of(campaign(folder, *stages, trials=2), Settings(folder / "out"))
+    assert seconds_left(cells) == pytest.approx(60 * (2 * 1 + 3 * 10 + 2 * 10))

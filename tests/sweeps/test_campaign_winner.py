@@ -36,3 +36,18 @@ def test_models_of_an_earlier_stage_are_candidates_too(tmp_path):
     for content in (whole, whole.only("three")):
         waiting = cells_of(content, Settings(tmp_path / "out"))[-1]
         assert waiting.reason == "2 models of two not tuned"
+
+
+def test_a_winner_waits_for_a_model_that_cannot_be_tuned_yet(tmp_path):
+    """Once its arguments are mended, it may win."""
+    (tmp_path / "tiny.toml").write_text(SUITE)
+    suite = {"summary": "", "suite": str(tmp_path / "tiny.toml")}
+    stages = [
+        {"name": "two", "models": ["transformer", "gru"], "model_args": {"gru": {"widht": 1}},
+         **suite},
+        {"name": "three", "winner_of": "two", **suite},
+    ]  # fmt: skip
+    campaign = Campaign.model_validate({"trials": 2, "stage": stages})
+    winner = cells_of(campaign, Settings(tmp_path / "out"))[-1]
+    assert (winner.state, winner.board) == ("waiting", "plain")
+    assert winner.reason.startswith("gru can't be tuned: ")

@@ -9,7 +9,7 @@ from typing import Any
 from ...api.record import Record
 from ...api.spec import canonical_json
 
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
+_NUMBER = re.compile(r"((?:(?<![\w.])-)?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
 
 def by_settings(records: Iterable[Record]) -> list[Record]:

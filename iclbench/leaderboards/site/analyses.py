@@ -200,7 +200,8 @@ def _curve_plot(
 ) -> Plot:
     words = task.metric(metric)
     title, y = capitalized(words), f"{statistic} {words}"
-    return plot(title, task.axis(axis), y, lines, log=spans_lines(lines))
+    log = spans_lines(lines)
+    return plot(title, task.axis(axis), y, lines, log=log, most=MOST_LINES)
 
 
 def _numbers_by_seed(analyses: Sequence[dict[str, Any]]) -> list[View]:
@@ -210,7 +211,10 @@ def _numbers_by_seed(analyses: Sequence[dict[str, Any]]) -> list[View]:
     return [
         {
             "name": name,
-            "values": [with_minus(formats.linear(numbers.get(name))) for numbers in by_seed],
+            "values": [
+                with_minus(formats.linear(numbers[name])) if name in numbers else ""
+                for numbers in by_seed
+            ],
         }
         for name in names
     ]
@@ -243,7 +247,7 @@ def _plot(described: Any, analysis: dict[str, Any]) -> Plot | None:
         return None
     x_title, y_title = (str(axis.get("title", ""))[:60] for axis in axes)
     log_x, log_y = (axis.get("log") is True for axis in axes)
-    return plot(title, x_title, y_title, lines[:MOST_LINES], log=log_y, log_x=log_x)
+    return plot(title, x_title, y_title, lines, log=log_y, log_x=log_x, most=MOST_LINES)
 
 
 def _at(analysis: Any, path: Any) -> list[Any] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...api.errors import IclbenchError
+from ...api.errors import PLUGIN_FAILURES
 from ...api.ranking import Ranking
 from ...console import capitalized, counted
 from ...runs.load import load_task
@@ -77,9 +77,9 @@ def _shift_summaries(board: Board) -> dict[str, str]:
     try:
         require_shipped_data(board.evaluation.task_args)
         task = load_task(board.task, **board.evaluation.task_args)
-    except IclbenchError:
+        return {name: shift.summary for name, shift in task.shifts.items()}
+    except PLUGIN_FAILURES:
         return {}
-    return {name: shift.summary for name, shift in task.shifts.items()}
 
 
 def _shift_line(line: Line, ranking: Ranking, about: Description) -> View:

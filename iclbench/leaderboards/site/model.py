@@ -180,7 +180,7 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
         log_x = any(v > 0 for line in members for v in line["x"])
         log = may_be_log and spans_lines(members)
         plots.append(plot(title, COST_TITLES[cost], "mean on validation prompts",
-                          members[:MOST_LINES], log=log, log_x=log_x))  # fmt: skip
+                          members, log=log, log_x=log_x, most=MOST_LINES))  # fmt: skip
     return plots
 
 

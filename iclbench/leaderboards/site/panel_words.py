@@ -60,7 +60,9 @@ def _title(row: Row, about: Descriptions) -> str:
 def _lead(rows: Sequence[Row], of_track: Sequence[Row], about: Descriptions) -> str:
     """Which models no ranked row is significantly better than."""
     if len(rows) == 1:
-        return f"Only {_title(rows[0], about)} was trained"
+        models = {row.record.spec.model for row in of_track}
+        only = "was trained" if len(models) == 1 else "has a row that counts"
+        return f"Only {_title(rows[0], about)} {only}"
     ranks = [row.rank for row in of_track if row.rank is not None]
     if not ranks:
         return f"None of the {len(rows)} models has a rank"

@@ -21,6 +21,7 @@ from ..representative import is_one_training, representing
 from ..row import PROFILE, Row
 from .hues import COLORS, hues_of, style
 from .magnitudes import RATIO_OF_CURVES, extent, is_error, spans_magnitudes
+from .plot_notes import INTERVALS, MOST_BANDS, SEEDS, is_zero, note_of
 from .settings import OPEN_BUDGET
 from .short_names import shortened
 
@@ -32,9 +33,6 @@ MOST_NAMES = 22
 PLACES = 25
 #: The characters of a vertical axis's name that fit beside it; a longer one is above the plot.
 LONGEST_Y = 38
-#: What lies between the bounds of a line. More bands than this would hide each other.
-INTERVALS = "95% intervals, or the range over seeds where no interval is reliable"
-SEEDS, MOST_BANDS = "range over seeds", 6
 #: The digits at which each dtype's precision profile ends.
 PROFILE_ENDS = {"float32": 8, "float64": 16}
 
@@ -50,17 +48,22 @@ def plot(
     log: bool,
     log_x: bool = False,
     spread: str = INTERVALS,
+    most: int | None = None,
 ) -> Plot:
     """A figure of lines {x, y, name[, low, high, band, reference, hue, page]} with titled axes.
 
     A line without a point on the axes is left out. Colors and dashes go by `hue`, or else by order;
     an axis of integers alone has no other ticks. A `wide` plot has names in it: beside points, and
     at the ends of more lines than there are colors if these lie apart. Others have a legend.
-    `spread` says what lies between low and high.
+    `spread` says what lies between low and high. Beside references, the first `most` lines are
+    drawn, and the note counts the others.
     """
-    zeros = [line["name"] for line in lines if log and _is_zero(line)]
+    zeros = [line["name"] for line in lines if log and is_zero(line)]
     lines = [line for line in lines if has_point(line, log, log_x)]
     measured = [line for line in lines if not line.get("reference")]
+    left_out = measured[most:] if most is not None else []
+    measured = measured[: len(measured) - len(left_out)]
+    lines = [*measured, *(line for line in lines if line.get("reference"))]
     are_points = bool(measured) and all(len(line["x"]) == 1 for line in measured)
     crowded = len({line.get("hue", i) for i, line in enumerate(measured)}) > COLORS
     named = are_points or (crowded and _end_apart(measured, log))
@@ -77,35 +80,12 @@ def plot(
         "wide": named and len(lines) <= MOST_NAMES and len(set(labels)) == len(labels),
         "are_points": are_points,
         "has_many_bands": sum(bool(line.get("band")) for line in lines) > MOST_BANDS,
-        "note": " ".join(filter(None, [_note(lines, spread), _zero_note(zeros)])),
+        "note": note_of(lines, spread, zeros, len(left_out)),
         "lines": [
             line | {"label": label} | _style(i, line)
             for i, (line, label) in enumerate(zip(lines, labels, strict=True))
         ],
     }
-
-
-def _note(lines: Sequence[Plot], spread: str) -> str:
-    """What bars and bands are; many bands are only shown while a reader points at their line."""
-    count = sum(bool(line.get("band")) for line in lines)
-    if count > MOST_BANDS:
-        return f"Point at a line or its name for its {spread}."
-    if count:
-        return f"Bands: {spread}."
-    has_bars = any(v is not None for line in lines for v in line.get("low", ()))
-    return f"Bars: {spread}." if has_bars else ""
-
-
-def _is_zero(line: Plot) -> bool:
-    """Whether all values of a line are exactly 0, which no logarithmic axis shows."""
-    values = [v for v in line["y"] if v is not None]
-    return bool(values) and not any(values)
-
-
-def _zero_note(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    return f"Exactly 0 everywhere, and so not on this axis: {'; '.join(names)}."
 
 
 def has_point(line: Plot, log: bool, log_x: bool) -> bool:
@@ -135,12 +115,12 @@ def _are_integers(lines: Sequence[Plot], axis: str) -> bool:
 
 
 def best_of_models(rows: Iterable[Row]) -> list[Row]:
-    """The first representative row of each model with weights of one origin; MOST_LINES of them.
+    """The first representative row of each model with weights of one origin.
 
     A board has its trained rows first, by track, and the rows of a track best first.
     """
     by_model = grouped(representing(rows), lambda row: (row.origin, row.record.spec.model))
-    return [first for first, *_ in by_model.values()][:MOST_LINES]
+    return [first for first, *_ in by_model.values()]
 
 
 def name_of(row: Row, about: Descriptions) -> str:
@@ -188,7 +168,7 @@ def profiles(board: Board, about: Descriptions) -> Plot | None:
     if not lines:
         return None
     return plot(f"Prompts solved to k digits, {board.dtype}", "digits k of the error",
-                "fraction of prompts", lines, log=False)  # fmt: skip
+                "fraction of prompts", lines, log=False, most=MOST_LINES)  # fmt: skip
 
 
 def board_curves(board: Board, about: Descriptions) -> list[Plot]:
@@ -208,7 +188,8 @@ def board_curves(board: Board, about: Descriptions) -> list[Plot]:
         lines += [_reference(first, floor, statistic)] if floor else []
         words, axis = described.metric(name), described.axis(first.curves[name].axis)
         title = f"{_along(words, axis)}, {board.dtype}"
-        plots.append(plot(title, axis, f"{statistic} {words}", lines, log=spans_lines(lines)))
+        plots.append(plot(title, axis, f"{statistic} {words}", lines, log=spans_lines(lines),
+                          most=MOST_LINES))  # fmt: skip
     return plots
 
 
@@ -231,7 +212,7 @@ def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
             log_x = any(v > 0 for line in lines for v in line["x"])
             log = may_be_log and spans_lines(lines)
             plots.append(plot(title, COST_TITLES[cost], y, lines, log=log, log_x=log_x,
-                              spread=SEEDS))  # fmt: skip
+                              spread=SEEDS, most=MOST_LINES))  # fmt: skip
     return plots
 
 
@@ -269,8 +250,8 @@ def record_curves(record: Record, about: Description) -> list[Plot]:
             for seed, losses in zip(record.seeds, zip(*training.curve, strict=True), strict=True)
         ]
         log_x = sum(step > 0 for step in training.curve_steps) > 1
-        plots.append(plot("Training loss", "training step", "training loss", lines[:MOST_LINES],
-                          log=spans_lines(lines), log_x=log_x))  # fmt: skip
+        plots.append(plot("Training loss", "training step", "training loss", lines,
+                          log=spans_lines(lines), log_x=log_x, most=MOST_LINES))  # fmt: skip
     return plots
 
 

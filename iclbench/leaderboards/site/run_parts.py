@@ -214,5 +214,5 @@ def validation_plots(record: Record, metric: str) -> list[Plot]:
         log = not in_digits and spans_lines(lines)
         title = "step" if cost == "steps" else COST_TITLES[cost]
         plots.append(plot(f"Validation against {words}", title, f"mean {word} on validation",
-                          lines[:MOST_LINES], log=log, log_x=True))  # fmt: skip
+                          lines, log=log, log_x=True, most=MOST_LINES))  # fmt: skip
     return plots

@@ -77,8 +77,8 @@ def _along(
     title = f"{_score(first.ranking)} against {short}"
     return plot(
         f"{title}, {setting}" if setting else title, short, _score(first.ranking).lower(),
-        _merged(sorted(drawn, key=lambda line: str(line["name"])))[:MOST_LINES],
-        log=False, log_x=log_x,
+        _merged(sorted(drawn, key=lambda line: str(line["name"]))),
+        log=False, log_x=log_x, most=MOST_LINES,
     )  # fmt: skip
 
 

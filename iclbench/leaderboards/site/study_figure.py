@@ -25,7 +25,8 @@ from .heat import shared_maps
 from .hues import hues_of
 from .magnitudes import RATIO_OF_CURVES, extent, finite_value, spans_magnitudes
 from .minus import with_minus
-from .plots import INTERVALS, SEEDS, plot
+from .plot_notes import INTERVALS, SEEDS
+from .plots import plot
 
 #: A floor is named and not drawn where it lies so many times the lines' own height away from them,
 #: on a logarithmic axis and on others: the lines would be too flat to read.

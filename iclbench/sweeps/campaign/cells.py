@@ -44,7 +44,18 @@ def cells_of(
                 key = f"{'searched ' * searched}{cell.plan.spec.id}"
             first = cells.setdefault(key, cell)
             cells[key] = progress.under_shifts_of(first, cell)
-    return list(cells.values())
+    return _each_search_once(list(cells.values()), progress)
+
+
+def _each_search_once(cells: list[CampaignCell], progress: Progress) -> list[CampaignCell]:
+    """The cells, of which only the first that needs a search has the time of its trials."""
+    seen: set[str] = set()
+    results = []
+    for cell in cells:
+        key = cell.work.search_key if isinstance(cell.work, TrainRun) else ""
+        results.append(progress.without_trials(cell) if key in seen else cell)
+        seen |= {key} - {""}
+    return results
 
 
 def _cells_of_stage(
@@ -58,6 +69,13 @@ def _cells_of_stage(
         return
     for board in restricted(find_suite(stage.suite), stage.boards).boards:
         on_board = [c for c in earlier if (c.stage, c.board) == (stage.winner_of, board.name)]
+        broken = [cell for cell in on_board if cell.state == "failed" and cell.plan is None]
+        if broken:
+            # Without it, another model might win.
+            best = f"the best of {stage.winner_of}"
+            reason = f"{broken[0].model} can't be tuned: {broken[0].reason}"
+            yield CampaignCell(stage.name, board.name, best, "waiting", reason=reason)
+            continue
         plans = [cell.plan for cell in on_board if cell.plan and cell.plan.recipe is not None]
         yield from _winner(stage, board, plans, progress)
 

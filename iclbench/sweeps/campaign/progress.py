@@ -127,6 +127,12 @@ class Progress:
         trial = Budget.parse(trial_budget(budget)).seconds if budget is not None else 0.0
         return seconds + work.trials * trial
 
+    def without_trials(self, cell: CampaignCell) -> CampaignCell:
+        """The cell of a run whose search is that of an earlier one."""
+        assert isinstance(cell.work, TrainRun)
+        work = replace(cell.work, trials=0)
+        return replace(cell, work=work, seconds_left=self._seconds_of(work))
+
     def under_shifts_of(self, cell: CampaignCell, other: CampaignCell) -> CampaignCell:
         """The cell, which another stage has too, asked for the shifts of both."""
         if not isinstance(cell.work, TrainRun) or not isinstance(other.work, TrainRun):

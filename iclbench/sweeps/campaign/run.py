@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ...api.config import parse_config
-from ...api.errors import IclbenchError, RecordError, UsageError, reason_of
+from ...api.errors import PLUGIN_FAILURES, RecordError, UsageError, reason_of
 from ...api.executor import Executor, JobListener, QueueExecutor
 from ...api.spec import RunSpec
 from ...api.tuning import TuningDocument
-from ...console import Reporter, counted
+from ...console import Reporter, counted, show_traceback
 from ...console import report as report_now
 from ...files import RECORDS, require_writable
 from ...runs.plan import Plan, resolve
@@ -26,7 +26,7 @@ from ...runs.run import run_plans
 from ...runs.settings import Settings
 from ...runs.tuned import tuned
 from ...training.interruption import ignore, interruptible
-from ..executor import usable_executor
+from ..executor import outcomes_of, usable_executor
 from ..jobs import settings_json, settings_of
 from ..sweep import sweep
 from ..tuning.search import tune_and_write
@@ -90,7 +90,9 @@ def run_campaign(
         while True:
             cells = cells_of(campaign, settings, say)
             failures |= {c.name: f"{c.name}: {c.reason}" for c in cells if c.state == "failed"}
-            done = {cell.name for cell in cells if cell.state == "done"}
+            # Two cells may share a name: a solver that a board names as its reference as well.
+            open_ = {c.name for c in cells if c.state not in {"done", "unsupported"}}
+            done = {cell.name for cell in cells if cell.state == "done"} - open_
             missing = [cell for cell in cells if cell.to_run and cell.name not in tried]
             if not missing:
                 # Another process may have done what failed here beside it.
@@ -108,7 +110,7 @@ def run_campaign(
             before = len(tried)
             tried |= {cell.name for cell in missing}
             jobs = [_job(cell, settings, campaign.published, until, workers) for cell in missing]
-            with closing(program.map(run_cell, jobs, workers)) as outcomes:
+            with closing(outcomes_of(program, run_cell, jobs, workers)) as outcomes:
                 for finished, (index, outcome) in enumerate(outcomes, start=before + 1):
                     name, is_error = missing[index].name, isinstance(outcome, BaseException)
                     reason = reason_of(outcome) if is_error else outcome
@@ -209,8 +211,9 @@ def run_cell(job: dict[str, Any]) -> str | None:
                     plan = _tuned(_plan(job), job["search"], settings)
                     _take_record(plan, job["published"], settings)
                     run_plans([plan], settings)
-    except IclbenchError as error:
-        return str(error)
+    except PLUGIN_FAILURES as error:
+        show_traceback(error)
+        return reason_of(error)
     return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ...api.errors import reason_of
 from ...api.executor import Executor, JobListener
@@ -19,7 +20,7 @@ from ...runs.plan import Plan
 from ...runs.settings import Settings
 from ...runs.store import RecordStore
 from ...runs.tuned import write_tuning
-from ..executor import usable_executor
+from ..executor import outcomes_of, usable_executor
 from ..jobs import job_of, request_of, run_job
 from .document import document_of
 from .planning import TRIALS_FOLDER, PlannedSearch, PlannedTrial, planned_search
@@ -90,7 +91,11 @@ def _run(
     report: Reporter,
     listener: JobListener | None,
 ) -> dict[int, str]:
-    """Run the trials, one program after another; returns why trials failed, by index."""
+    """Run the trials, one program after another; returns why trials failed, by index.
+
+    A program whose process died, perhaps since others beside it took the memory, gets another turn
+    alone: a trial that fails is never tried again.
+    """
     plans = {index: trial.plan for index, trial in enumerate(trials) if trial.plan is not None}
     groups: dict[tuple[int, str], list[int]] = {}
     for index, plan in plans.items():
@@ -105,15 +110,28 @@ def _run(
     failures: dict[int, str] = {}
     executor, workers = executor_of(search, settings)
     executor.listener = listener
-    with closing(executor.map(run_job, jobs, workers)) as outcomes:
-        for finished, (job, outcome) in enumerate(outcomes, start=1):
-            group = members[job]
-            is_error = isinstance(outcome, BaseException)
-            reasons = [reason_of(outcome)] * len(group) if is_error else outcome
-            failed = {i: r for i, r in zip(group, reasons, strict=True) if r is not None}
-            failures |= failed
-            state = f"{len(failed)} of {len(group)} failed" if failed else "done"
-            report(
-                f"[{finished}/{len(jobs)}] {counted(len(group), 'trial')} as one program: {state}"
-            )
+    ended, dead = 0, []
+    with closing(outcomes_of(executor, run_job, jobs, workers)) as outcomes:
+        for job, outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                report(f"{counted(len(members[job]), 'trial')} to run again: {reason_of(outcome)}")
+                dead.append(job)
+                continue
+            ended += 1
+            failures |= _failures(members[job], outcome, f"[{ended}/{len(jobs)}]", report)
+    with closing(outcomes_of(executor, run_job, [jobs[job] for job in dead], 1)) as outcomes:
+        for index, outcome in outcomes:
+            ended += 1
+            group = members[dead[index]]
+            failures |= _failures(group, outcome, f"[{ended}/{len(jobs)}]", report)
     return failures
+
+
+def _failures(group: list[int], outcome: Any, progress: str, report: Reporter) -> dict[int, str]:
+    """Why trials of a program failed, by index; reports how it ended."""
+    is_error = isinstance(outcome, BaseException)
+    reasons = [reason_of(outcome)] * len(group) if is_error else outcome
+    failed = {i: r for i, r in zip(group, reasons, strict=True) if r is not None}
+    state = f"{len(failed)} of {len(group)} failed" if failed else "done"
+    report(f"{progress} {counted(len(group), 'trial')} as one program: {state}")
+    return failed
