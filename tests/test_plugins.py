@@ -210,6 +210,18 @@ def test_a_class_without_a_name_has_that_of_its_entry(provide):
         assert host().load("model", name, Architecture).name == name
 
 
+def test_two_entries_are_not_one_class(provide):
+    """It has one name, and evaluation prompts are drawn by the name of the task."""
+
+    shared = type("Unnamed", (Architecture,), {"build": None, "supports": None})
+    provide("model", "one", shared)
+    provide("model", "two", shared, plugin="other-plugin")
+    assert host().load("model", "one", Architecture).name == "one"
+    with pytest.raises(PluginError, match="models 'one' and 'two' are one class: derive a class"):
+        host().load("model", "two", Architecture)
+    assert host().load("model", "one", Architecture).name == "one"
+
+
 def test_the_readme_s_plugin_conforms_and_is_a_mixer_of_other_models(package_folder, cli):
     readme = blocks(ROOT / "README.md", "python")
     (source,) = (text for text in readme if "SequenceArchitecture" in text)

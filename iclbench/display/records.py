@@ -157,13 +157,7 @@ def analysis_table(record: Record, name: str) -> Table:
     by_seed = {label: dict(single_numbers(analysis)) for label, analysis in analyses}
     keys = dict.fromkeys(key for numbers in by_seed.values() for key in numbers)
     lines = [
-        {
-            name: key,
-            **{
-                label: number(numbers[key]) if key in numbers else ""
-                for label, numbers in by_seed.items()
-            },
-        }
+        {name: key, **{label: number(numbers.get(key)) for label, numbers in by_seed.items()}}
         for key in keys
     ]
     columns = [Column(name, fit="wrap")]

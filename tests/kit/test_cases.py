@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from fake_distributions import write_plugin
 
-from iclbench import UsageError, check_plugin, host
+from iclbench import UsageError, check_plugin, hookimpl, host
 from iclbench.kit import cases
+from iclbench.kit.whole import checks_of_plugin
+from iclbench.plugins import PluginHost
 
 #: A module with models that break a promise, and an observer that raises.
 BROKEN = """
@@ -83,6 +85,18 @@ def test_an_observer_is_not_checked_without_a_model_that_can_be_trained(outcomes
     """
     status, text = outcomes("alone", source)["plugin alone: observes"]
     assert (status, text) == ("not checked", "no installed model can be trained")
+
+
+def test_the_run_hooks_of_an_object_are_checked_too(monkeypatch):
+    class Observer:
+        @hookimpl
+        def iclbench_run_started(self, spec):
+            pass
+
+    plugins = PluginHost(only=[])
+    plugins.add(Observer(), "mine")
+    monkeypatch.setattr("iclbench.kit.whole.host", lambda: plugins)
+    assert [label for label, _ in checks_of_plugin(plugins.plugins[-1])] == ["loads", "observes"]
 
 
 def test_a_plugin_that_cannot_be_loaded_has_one_case(outcomes):

@@ -211,10 +211,7 @@ def _numbers_by_seed(analyses: Sequence[dict[str, Any]]) -> list[View]:
     return [
         {
             "name": name,
-            "values": [
-                with_minus(formats.linear(numbers[name])) if name in numbers else ""
-                for numbers in by_seed
-            ],
+            "values": [with_minus(formats.linear(numbers.get(name))) for numbers in by_seed],
         }
         for name in names
     ]
