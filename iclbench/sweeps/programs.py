@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,7 +104,11 @@ class Programs:
         groups = group_missing(cells, missing, self.replicas, self.cells.store)
         out = self.settings.out
         waiting = [[cell for cell in group if cell is not None] for group, _ in queued]
-        used = {checkpoint_of_group(group, self.cells.store) for group in (*groups, *waiting)}
+        used = {
+            checkpoint_of_group(part, self.cells.store)
+            for group in (*groups, *waiting)
+            for part in with_halves(group)
+        }
         programs = {group[0].program for group in groups}
         present = {
             p for name in programs for p in (out / "checkpoints").glob(f"{name}-*.safetensors")
@@ -272,6 +276,15 @@ def group_missing(
     begun = [part for part in parts if part and checkpoint_of_group(part, store).exists()]
     kept = {cell.id for part in begun for cell in part}
     return begun + group_cells([cell for cell in missing if cell.id not in kept], replicas)
+
+
+def with_halves(group: Sequence[SweepCell]) -> Iterator[Sequence[SweepCell]]:
+    """A group, and the parts that it is run in where memory is short."""
+    yield group
+    half = (len(group) + 1) // 2
+    if half < len(group):
+        yield from with_halves(group[:half])
+        yield from with_halves(group[half:])
 
 
 def checkpoint_of_group(group: Sequence[SweepCell], store: RecordStore) -> Path:

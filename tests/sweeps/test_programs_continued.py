@@ -51,3 +51,21 @@ def test_a_cell_that_failed_does_not_part_a_group_that_has_a_checkpoint(tmp_path
     assert not result.failures
     assert not [line for line in lines if "can't be continued" in line]
     assert not list((tmp_path / "checkpoints").glob("*.safetensors"))
+
+
+def test_the_checkpoint_of_half_a_program_is_continued(tmp_path, monkeypatch):
+    """Where memory was short, a program was run in halves, and so it is again."""
+    content = {**CONTENT, "replicas": 4}
+    _, ((a, b, *_),) = plan_sweep(content, out=tmp_path)
+
+    def cut(*args):
+        raise Interrupted(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("iclbench.runs.run.evaluate_and_record", cut)
+        with pytest.raises(Interrupted):
+            run_job(job_of_cells([a, b], tmp_path))
+    assert len(list((tmp_path / "checkpoints").glob("*.safetensors"))) == 1
+    lines: list[str] = []
+    sweep(content, out=tmp_path, report=lines.append)
+    assert not [line for line in lines if "can't be continued" in line]
