@@ -10,7 +10,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath
 
@@ -224,9 +224,10 @@ def _fetch_all(source: Source, files: Sequence[tuple[HubFile, int]], staging: Pa
     """Copy files, several at once; the first that fails ends the rest."""
     stop = threading.Event()
     with ThreadPoolExecutor(WORKERS) as pool:
+        copies = [pool.submit(_fetch, source, *file, staging, stop) for file in files]
         try:
-            for _ in pool.map(lambda file: _fetch(source, file[0], file[1], staging, stop), files):
-                pass
+            for copy in as_completed(copies):
+                copy.result()
         except BaseException:
             stop.set()
             pool.shutdown(cancel_futures=True)

@@ -16,10 +16,9 @@ from ..api.spec import canonical_json
 from ..console import counted
 from ..files import path_of
 from ..runs.code import installed_code
-from ..runs.heldout import read_held_out
 from ..runs.statistics import GRADE
 from ..runs.store import RecordStore, folder_of_records, read_record
-from . import formats, held_out
+from . import formats
 from .arguments import argument_pairs
 from .export import export_table
 from .floor import Floor, floor_of
@@ -205,8 +204,7 @@ def boards(records: Sequence[Record], store: Places) -> Boards:
     """
     paths = {record.id: store.path_of(record) for record in records}
     installed = installed_code()
-    pending = held_out.pending((path := paths[r.id], r, read_held_out(path, r)) for r in records)
-    rows = [rows_of(paths, group, installed, pending) for group in comparable(records)]
+    rows = [rows_of(paths, group, installed) for group in comparable(records)]
     return Boards(Board(of_board, floor_of(of_board[0].record)) for of_board in rows)
 
 

@@ -25,11 +25,11 @@ LEGEND = " · ".join(
     + [f"{mark} {name}" for name, mark in MARKS.items() if name != "trained"]
 )
 
-#: The marks of an interval: for one seed, in place of a 95% interval, and with a heavy tail.
+#: Marks of an interval: for one seed, in place of a 95% interval, and where few values decide it.
 ONE_SEED, RANGE, UNRELIABLE = "†", "‡", "~"
 BOUNDS_LEGEND = (
     f"{ONE_SEED} one seed: the interval holds for that seed only · {RANGE} range over seeds: no "
-    f"reliable 95% interval · {UNRELIABLE} unreliable: heavy tail"
+    f"reliable 95% interval · {UNRELIABLE} unreliable: few values decide"
 )
 
 DIGITS = "Digits are −log₁₀ of the absolute error: at most about 7 in float32, 16 in float64."

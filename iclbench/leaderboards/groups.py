@@ -77,19 +77,19 @@ def rows_of(
     paths: Mapping[str, Path],
     records: Sequence[Record],
     installed: Mapping[str, PluginReference] | None = None,
-    pending: Container[str] = (),
 ) -> tuple[Row, ...]:
     """The rows of comparable records, group by group and best first.
 
-    `paths` maps a record's id to its file; `installed` is as in `stale_code`; `pending` are the ids
-    that `held_out.pending` gives for the records of all boards. Raises RecordError if the values of
-    a record's prompts are missing or were changed.
+    `paths` maps a record's id to its file; `installed` is as in `stale_code`. Raises RecordError if
+    the values of a record's prompts are missing or were changed.
     """
     floors: dict[FileReference, np.ndarray] = {}
     measured = [_measured(paths[record.id], record, floors) for record in records]
     if records[0].ranking.metric.startswith(GRADE):
         measured = _graded_for_all(measured)
     labels, rows = labels_of(records), []
+    places = [(paths[r.id], r, m.held_out) for r, m in zip(records, measured, strict=True)]
+    pending = held_out.pending(places)
     for group in _groups(records):
         for i, standing in _standings(records, measured, labels, group, pending):
             record = records[i]

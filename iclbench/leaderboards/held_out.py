@@ -8,7 +8,7 @@ from pathlib import Path
 from ..api.errors import RecordError, problem_with
 from ..api.record import Record
 from ..files import RECORDS
-from ..runs.heldout import HeldOut, has_held_out, read_held_out
+from ..runs.heldout import SUFFIX, HeldOut, has_held_out, read_held_out
 
 #: Why a row has no rank: its score there is worse, or it has none where others of its folder have.
 FAILING, PENDING = "fails held out", "not held out"
@@ -21,7 +21,9 @@ def pending(rows: Iterable[tuple[Path, Record, HeldOut | None]]) -> set[str]:
     of the published records.
     """
     known = [(path.parent.parent, record, evaluated) for path, record, evaluated in rows]
-    evaluating = {folder for folder, _, evaluated in known if evaluated is not None}
+    # By its files, since `rows` may be those of one board.
+    folders = {folder for folder, _, _ in known}
+    evaluating = {folder for folder in folders if any(folder.glob(f"*/*{SUFFIX}"))}
     return {
         record.id
         for folder, record, evaluated in known

@@ -42,7 +42,8 @@ def _legend() -> list[str]:
         "**Rank.** Trained rows of one track are ranked together. `3–5` is the range of ranks that "
         "paired significance tests leave open. A row with a single seed, one whose training starts "
         "from given weights, one with *chosen seeds* (not 0, 1, 2, …), one that is significantly "
-        "worse on held-out prompts, and one that is *not held out* while others are have no rank. "
+        "worse on held-out prompts, and one that is *not held out* while others of its folder are "
+        "have no rank. "
         "A row is *alone* if no other row of its track could be ranked. All other rows are listed "
         "below for reference, in order of the same statistic.",
         f"**Digits.** {formats.DIGITS}",

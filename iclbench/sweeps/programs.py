@@ -175,12 +175,12 @@ class Programs:
         return f"its program ended without a record in {self.settings.out}", False
 
     def _problem_of_shifts(self, cell: SweepCell) -> str | None:
-        """Which shifts a record lacks: a job may have been in the queue before they were asked."""
+        """Why a record is not enough: its job may be older than the request for some shifts."""
         missing = standing(self.cells, cell, cell.shifts).missing_shifts
         if not missing:
             return None
         what = f"its job was submitted without {', '.join(missing)}"
-        return f"{what}; the same command evaluates its record under it"
+        return f"{what}; the same command adds them"
 
     def _awaited(self, cell: SweepCell) -> Record | None:
         """The cell's record, for which a network file system may need some seconds."""

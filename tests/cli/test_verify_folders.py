@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tiny import TASK, TINY
 
@@ -33,3 +35,14 @@ def test_a_folder_that_cannot_be_written_is_told_first(cli, tmp_path, monkeypatc
     assert (outcome.code, outcome.out) == (2, "")
     assert "can't be written" in outcome.err
     assert cli("verify", path).code == 0
+
+
+def test_a_damaged_record_has_a_line_among_the_facts(cli, tmp_path):
+    cli("run", "--model", "zero,averaging", *TASK, *TINY, "--out", tmp_path)
+    damaged, _ = RecordStore(tmp_path).paths()
+    damaged.write_text(damaged.read_text().replace('"seeds"', '"sedes"', 1))
+    outcome = cli("verify", tmp_path, "--all", "--format", "json")
+    assert outcome.code != 0
+    lines = [line for line in json.loads(outcome.out) if line["record"] == str(damaged)]
+    assert [line["outcome"] for line in lines] == ["can't be verified"]
+    assert lines[0]["fact"]

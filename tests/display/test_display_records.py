@@ -21,5 +21,5 @@ def test_a_number_is_in_scientific_notation():
 def test_only_marks_that_occur_are_explained():
     assert bounds_legend("0.1 … 0.2") == []
     assert bounds_legend("0.1 … 0.2 †~") == [
-        "† one seed: the interval holds for that seed only · ~ unreliable: heavy tail."
+        "† one seed: the interval holds for that seed only · ~ unreliable: few values decide."
     ]

@@ -118,13 +118,6 @@ def test_branches_with_several_last_common_commits_are_refused(repository, resul
         check(repository.folder, "main", head, repository.folder.parent / "new")
 
 
-def test_branches_without_a_common_commit_are_refused(repository):
-    tree = repository.git("rev-parse", "main^{tree}")
-    head = repository.git("commit-tree", tree, "-m", "another root")
-    with pytest.raises(UsageError, match="the branches have no common commit; rebase"):
-        check(repository.folder, "main", head, repository.folder.parent / "new")
-
-
 def test_tables_alone_are_refused(repository):
     table = repository.folder / "leaderboards" / "README.md"
     table.write_text("evilnet is the best\n")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 
 import pytest
 from forging import reseal
 
-from iclbench import RecordStore, RunSpec, run
+from iclbench import RecordStore, RunSpec, UsageError, run
 from iclbench.leaderboards.build import build
-from iclbench.leaderboards.pull_request import TABLES, file_problems
+from iclbench.leaderboards.pull_request import TABLES, changes, file_problems
 
 
 @pytest.fixture
@@ -70,3 +71,17 @@ def test_every_table_that_is_built_may_change_with_records(leaderboards, tmp_pat
     assert [name for name in written if not TABLES.fullmatch(name)] == []
     assert TABLES.fullmatch("leaderboards/findings.md")
     assert not TABLES.fullmatch("leaderboards/studies.toml")
+
+
+def test_branches_without_a_common_commit_are_refused(tmp_path):
+    def git(*words):
+        author = ("-c", "user.name=name", "-c", "user.email=mail@example.org")
+        words = ["git", "-C", str(tmp_path), *author, *words]
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet")
+    git("commit", "--quiet", "--allow-empty", "-m", "one")
+    one, tree = git("rev-parse", "HEAD", "HEAD^{tree}").split()
+    other = git("commit-tree", tree, "-m", "another root")
+    with pytest.raises(UsageError, match="the branches have no common commit; rebase"):
+        changes(tmp_path, one, other)

@@ -6,11 +6,14 @@ import json
 import signal
 
 import pytest
+import torch
 from test_programs import DEFAULTS
 
 from iclbench import sweep
 from iclbench.api.errors import Interrupted
 from iclbench.runs.settings import Settings
+from iclbench.runs.training import checkpoint_of
+from iclbench.sweeps import jobs
 from iclbench.sweeps.jobs import job_of, run_job
 from iclbench.sweeps.sweep import plan_sweep
 
@@ -66,6 +69,18 @@ def test_the_checkpoint_of_half_a_program_is_continued(tmp_path, monkeypatch):
         with pytest.raises(Interrupted):
             run_job(job_of_cells([a, b], tmp_path))
     assert len(list((tmp_path / "checkpoints").glob("*.safetensors"))) == 1
+    run_plans, continued = jobs.run_plans, []
+
+    def short_of_memory(plans, settings):
+        if len(plans) > 2:
+            raise torch.OutOfMemoryError("out of memory")
+        ids = [plan.spec.id for plan in plans]
+        continued.append(checkpoint_of(ids, plans[0].train_key, settings.out).exists())
+        run_plans(plans, settings)
+
+    monkeypatch.setattr(jobs, "run_plans", short_of_memory)
     lines: list[str] = []
-    sweep(content, out=tmp_path, report=lines.append)
+    assert not sweep(content, out=tmp_path, report=lines.append).failures
+    assert continued == [True, False]
     assert not [line for line in lines if "can't be continued" in line]
+    assert not list((tmp_path / "checkpoints").glob("*.safetensors"))

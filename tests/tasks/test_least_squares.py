@@ -84,14 +84,14 @@ def test_least_squares_on_k_examples_has_error_d_minus_k():
     ("dtype", "expected"), [(torch.float32, 1.0e-15), (torch.float64, 3.5e-33)]
 )
 def test_the_attainable_error_is_that_of_the_exact_answer_rounded_once(dtype, expected):
-    """Its median before it is limited to half a unit in the last place of √5."""
+    """Its median before it is limited, and after that: ε/√8 of the targets' root mean square."""
     task = fixed()
     (batch,) = task.evaluation_batches(512, 0, dtype)
     errors = task.floor(batch, None)["squared_error"]
     assert float(errors.median()) == pytest.approx(expected, rel=0.15)
     limited = floor(task, [batch])["squared_error"]
-    half_unit = torch.finfo(dtype).eps / 2 * 2
-    assert np.median(limited) == pytest.approx(half_unit**2)
+    least = torch.finfo(dtype).eps ** 2 / 8 * float(batch.target.square().mean())
+    assert np.median(limited) == pytest.approx(least, rel=1e-6, abs=0)
 
 
 def test_targets_are_float64_answers_to_rounded_inputs():

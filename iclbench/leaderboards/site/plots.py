@@ -62,8 +62,9 @@ def plot(
     lines = [line for line in lines if has_point(line, log, log_x)]
     measured = [line for line in lines if not line.get("reference")]
     left_out = measured[most:] if most is not None else []
-    measured = measured[: len(measured) - len(left_out)]
-    lines = [*measured, *(line for line in lines if line.get("reference"))]
+    if left_out:
+        measured = measured[:most]
+        lines = [*measured, *(line for line in lines if line.get("reference"))]
     are_points = bool(measured) and all(len(line["x"]) == 1 for line in measured)
     crowded = len({line.get("hue", i) for i, line in enumerate(measured)}) > COLORS
     named = are_points or (crowded and _end_apart(measured, log))
@@ -188,7 +189,8 @@ def board_curves(board: Board, about: Descriptions) -> list[Plot]:
         lines += [_reference(first, floor, statistic)] if floor else []
         words, axis = described.metric(name), described.axis(first.curves[name].axis)
         title = f"{_along(words, axis)}, {board.dtype}"
-        plots.append(plot(title, axis, f"{statistic} {words}", lines, log=spans_lines(lines),
+        log = spans_lines(lines[:MOST_LINES])
+        plots.append(plot(title, axis, f"{statistic} {words}", lines, log=log,
                           most=MOST_LINES))  # fmt: skip
     return plots
 
@@ -210,7 +212,7 @@ def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
             title = f"{capitalized(score)} against {words}, {board.dtype}"
             y = f"mean {score} on validation"
             log_x = any(v > 0 for line in lines for v in line["x"])
-            log = may_be_log and spans_lines(lines)
+            log = may_be_log and spans_lines(lines[:MOST_LINES])
             plots.append(plot(title, COST_TITLES[cost], y, lines, log=log, log_x=log_x,
                               spread=SEEDS, most=MOST_LINES))  # fmt: skip
     return plots

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...runs.plan import Plan
-from .remaining import trained_by_steps
+from .remaining import seconds_of_trials, trained_by_steps
 from .work import RunSweep, TrainRun, TrainSeed, Work
 
 CellState = Literal["done", "to run", "waiting", "unsupported", "failed"]
@@ -68,5 +68,14 @@ def _has_fixed_steps(cell: CampaignCell) -> bool:
 
 
 def seconds_left(cells: Iterable[CampaignCell]) -> float:
-    """The seconds of core time, or device time, that the cells still take."""
-    return sum(cell.seconds_left for cell in cells)
+    """The seconds of core time, or device time, that the cells still take.
+
+    Trials that cells share are run once.
+    """
+    total, searches = 0.0, set[str]()
+    for cell in cells:
+        total += cell.seconds_left
+        if isinstance(cell.work, TrainRun) and cell.work.search_key:
+            total -= seconds_of_trials(cell.work) if cell.work.search_key in searches else 0.0
+            searches.add(cell.work.search_key)
+    return total

@@ -10,7 +10,6 @@ from ...api.errors import UsageError
 from ...api.suite import SuiteBoard
 from ...console import Reporter, counted
 from ...console import report as report_now
-from ...runs.plan import Plan
 from ...runs.settings import Settings
 from ...runs.suites import find_suite
 from .boards import restricted, suite_cells
@@ -44,18 +43,7 @@ def cells_of(
                 key = f"{'searched ' * searched}{cell.plan.spec.id}"
             first = cells.setdefault(key, cell)
             cells[key] = progress.under_shifts_of(first, cell)
-    return _each_search_once(list(cells.values()), progress)
-
-
-def _each_search_once(cells: list[CampaignCell], progress: Progress) -> list[CampaignCell]:
-    """The cells, of which only the first that needs a search has the time of its trials."""
-    seen: set[str] = set()
-    results = []
-    for cell in cells:
-        key = cell.work.search_key if isinstance(cell.work, TrainRun) else ""
-        results.append(progress.without_trials(cell) if key in seen else cell)
-        seen |= {key} - {""}
-    return results
+    return list(cells.values())
 
 
 def _cells_of_stage(
@@ -69,23 +57,19 @@ def _cells_of_stage(
         return
     for board in restricted(find_suite(stage.suite), stage.boards).boards:
         on_board = [c for c in earlier if (c.stage, c.board) == (stage.winner_of, board.name)]
-        broken = [cell for cell in on_board if cell.state == "failed" and cell.plan is None]
-        if broken:
-            # Without it, another model might win.
-            best = f"the best of {stage.winner_of}"
-            reason = f"{broken[0].model} can't be tuned: {broken[0].reason}"
-            yield CampaignCell(stage.name, board.name, best, "waiting", reason=reason)
-            continue
-        plans = [cell.plan for cell in on_board if cell.plan and cell.plan.recipe is not None]
-        yield from _winner(stage, board, plans, progress)
+        yield from _winner(stage, board, on_board, progress)
 
 
 def _winner(
-    stage: CampaignStage, board: SuiteBoard, plans: list[Plan], progress: Progress
+    stage: CampaignStage, board: SuiteBoard, on_board: list[CampaignCell], progress: Progress
 ) -> Iterator[CampaignCell]:
-    """The model of these plans with the best tuning, with that tuning, once all are tuned."""
+    """The model of these cells with the best tuning, with that tuning, once all are tuned."""
     winner = partial(CampaignCell, stage.name, board.name, f"the best of {stage.winner_of}")
-    if not plans:
+    plans = [cell.plan for cell in on_board if cell.plan and cell.plan.recipe is not None]
+    # A model whose plan can't be made might win, but none of the solvers that the board names.
+    named = next(s.names for s in progress.campaign.stage if s.name == stage.winner_of)
+    broken = [c for c in on_board if c.state == "failed" and not c.plan and c.model in named]
+    if not plans and not broken:
         yield winner("failed", reason=f"no model of {stage.winner_of} can be trained on it")
         return
     try:
@@ -94,10 +78,12 @@ def _winner(
     except UsageError as error:
         yield winner("failed", reason=str(error))
         return
-    if len(tunings) < len(plans):
+    if broken or len(tunings) < len(plans):
         budget = request.budget and Budget.parse(request.budget).times(len(request.seeds))
         missing = counted(len(plans) - len(tunings), "model")
         reason = f"{missing} of {stage.winner_of} not tuned"
+        if broken:
+            reason = f"{broken[0].model} can't be tuned: {broken[0].reason}"
         seconds = budget.seconds if budget else 0.0
         yield winner("waiting", reason=reason, seconds_left=seconds)
         return

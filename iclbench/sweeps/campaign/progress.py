@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ...api.budget import Budget
 from ...api.errors import IclbenchError, RecordError, UsageError
 from ...api.tuning import TuningDocument
 from ...console import Reporter, counted
@@ -30,7 +29,6 @@ from ...runs.tuned import (
 )
 from ..files import read_sweep_file
 from ..tuning.planning import planned_search, points_in
-from ..tuning.trials import trial_budget
 from .apart import SEEDS, seed_plan, seed_settings
 from .cell import CampaignCell, CellState
 from .files import Campaign, CampaignStage, SweepEntry
@@ -38,6 +36,7 @@ from .remaining import (
     is_whole,
     plans_of,
     seconds_of,
+    seconds_of_trials,
     share_left,
     standing_in,
     trained_by_steps,
@@ -120,18 +119,10 @@ class Progress:
 
     def _seconds_of(self, work: TrainRun) -> float:
         """What the budgets of a run and its trials still take."""
-        budget = work.plan.spec.budget
         seconds = 0.0 if work.adds_shifts else seconds_of(work.plan)
         if work.search is None:
             return seconds * share_left(work.plan, self.settings)
-        trial = Budget.parse(trial_budget(budget)).seconds if budget is not None else 0.0
-        return seconds + work.trials * trial
-
-    def without_trials(self, cell: CampaignCell) -> CampaignCell:
-        """The cell of a run whose search is that of an earlier one."""
-        assert isinstance(cell.work, TrainRun)
-        work = replace(cell.work, trials=0)
-        return replace(cell, work=work, seconds_left=self._seconds_of(work))
+        return seconds + seconds_of_trials(work)
 
     def under_shifts_of(self, cell: CampaignCell, other: CampaignCell) -> CampaignCell:
         """The cell, which another stage has too, asked for the shifts of both."""

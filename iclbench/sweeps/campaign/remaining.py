@@ -15,6 +15,8 @@ from ...runs.training import checkpoint_path
 from ...training.checkpoints import Checkpoint
 from ..cells import Cells, by_reason, runs_of
 from ..files import SweepFile, stages_of
+from ..tuning.trials import trial_budget
+from .work import TrainRun
 
 
 def trained_by_steps(plans: Sequence[Plan]) -> int:
@@ -68,3 +70,9 @@ def seconds_of(plan: Plan) -> float:
     if plan.recipe is None or plan.spec.budget is None:
         return 0.0
     return float(Budget.parse(plan.spec.budget).times(len(plan.spec.seeds)).seconds)
+
+
+def seconds_of_trials(work: TrainRun) -> float:
+    """What the budgets of the trials take that have no record yet; 0 without a budget."""
+    budget = work.plan.spec.budget
+    return 0.0 if budget is None else work.trials * Budget.parse(trial_budget(budget)).seconds

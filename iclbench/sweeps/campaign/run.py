@@ -90,16 +90,9 @@ def run_campaign(
         while True:
             cells = cells_of(campaign, settings, say)
             failures |= {c.name: f"{c.name}: {c.reason}" for c in cells if c.state == "failed"}
-            # Two cells may share a name: a solver that a board names as its reference as well.
-            open_ = {c.name for c in cells if c.state not in {"done", "unsupported"}}
-            done = {cell.name for cell in cells if cell.state == "done"} - open_
             missing = [cell for cell in cells if cell.to_run and cell.name not in tried]
             if not missing:
-                # Another process may have done what failed here beside it.
-                failures = {name: line for name, line in failures.items() if name not in done}
-                # Without a limit of hours, what still waits never gets what it waits for.
-                waiting = [cell for cell in cells if cell.state == "waiting" and until is None]
-                return list(failures.values()) or [f"{c.name}: {c.reason}" for c in waiting]
+                return _problems(cells, failures, is_limited=until is not None)
             total = len(tried) + len(missing) + sum(cell.state == "waiting" for cell in cells)
             missing = before_waiting(cells, missing)
             missing = missing if workers == 1 else one_per_search(missing)
@@ -118,6 +111,20 @@ def run_campaign(
                     report(f"[{finished}/{total}] {name}: {reason or 'done'}{takes}")
                     if reason not in {None, NO_HOURS}:
                         failures[name] = f"{name}: {reason}"
+
+
+def _problems(
+    cells: Sequence[CampaignCell], failures: Mapping[str, str], *, is_limited: bool
+) -> list[str]:
+    """The failures, by the name of the cell, of those that are not done now; else what waits."""
+    # Another process may have done what failed here. Two cells may share a name: a solver that is
+    # a model of the stage, and that the board names as well.
+    open_ = {cell.name for cell in cells if cell.state not in {"done", "unsupported"}}
+    done = {cell.name for cell in cells if cell.state == "done"} - open_
+    lines = [line for name, line in failures.items() if name not in done]
+    # Without a limit of hours, what still waits never gets what it waits for.
+    waiting = [cell for cell in cells if cell.state == "waiting" and not is_limited]
+    return lines or [f"{cell.name}: {cell.reason}" for cell in waiting]
 
 
 def _once(say: Reporter) -> Reporter:

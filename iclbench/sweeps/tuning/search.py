@@ -93,8 +93,8 @@ def _run(
 ) -> dict[int, str]:
     """Run the trials, one program after another; returns why trials failed, by index.
 
-    A program whose process died, perhaps since others beside it took the memory, gets another turn
-    alone: a trial that fails is never tried again.
+    A program whose process died gets another turn, on this machine alone: others beside it may have
+    taken the memory. A trial that failed is never tried again.
     """
     plans = {index: trial.plan for index, trial in enumerate(trials) if trial.plan is not None}
     groups: dict[tuple[int, str], list[int]] = {}
@@ -119,7 +119,10 @@ def _run(
                 continue
             ended += 1
             failures |= _failures(members[job], outcome, f"[{ended}/{len(jobs)}]", report)
-    with closing(outcomes_of(executor, run_job, [jobs[job] for job in dead], 1)) as outcomes:
+    if not dead:
+        return failures
+    again, at_once = [jobs[job] for job in dead], workers if executor.remote else 1
+    with closing(outcomes_of(executor, run_job, again, at_once)) as outcomes:
         for index, outcome in outcomes:
             ended += 1
             group = members[dead[index]]

@@ -15,7 +15,8 @@ from iclbench.exchange.pulling import _fetch_all
 MOST = 5000
 
 
-def test_a_failure_ends_downloads_that_run(tmp_path):
+@pytest.mark.parametrize("names", [("bad", "long"), ("long", "bad")])
+def test_a_failure_ends_downloads_that_run(tmp_path, names):
     started, read = threading.Event(), []
 
     def chunks(path):
@@ -29,7 +30,7 @@ def test_a_failure_ends_downloads_that_run(tmp_path):
             yield b"x"
 
     source = SimpleNamespace(name="a folder", chunks=chunks)
-    files = [(HubFile(name, MOST), MOST) for name in ("bad", "long")]
+    files = [(HubFile(name, MOST), MOST) for name in names]
     with pytest.raises(RecordError, match="no such file"):
         _fetch_all(source, files, tmp_path)
     assert 0 < len(read) < MOST

@@ -45,16 +45,21 @@ class Silent(Losing):
         yield from ()
 
 
-@pytest.mark.parametrize("deaths", [1, 2])
+@pytest.mark.parametrize("deaths", [0, 1, 2])
 def test_a_program_of_trials_whose_process_died_gets_another_turn_alone(tmp_path, provide, deaths):
-    provide("executor", "losing", type("Losing", (Losing,), {"calls": [], "deaths": deaths}))
+    executor = type("Losing", (Losing,), {"calls": [], "deaths": deaths})
+    provide("executor", "losing", executor)
     search = SearchSettings(trials=12, space=SPACE, executor="losing", workers=3)
     lines: list[str] = []
     document = tune(plan_of(), Settings(tmp_path), search, lines.append)
     lost = [trial for trial in document.trials if trial.failure]
     assert ["SIGKILL" in trial.failure for trial in lost] == [True] * len(lost)
     assert bool(lost) == (deaths == 2)
-    assert "to run again: its process was killed by SIGKILL" in lines[0]
+    assert ["to run again: its process was killed by SIGKILL" in line for line in lines[:1]] == [
+        deaths > 0
+    ]
+    # One program at a time, and only where one died.
+    assert executor.calls[1:] == [(1, 1)] * (deaths > 0)
 
 
 def test_a_cell_without_an_outcome_has_failed(folder, provide):
@@ -86,7 +91,8 @@ def test_a_record_of_a_job_that_was_submitted_without_a_shift_is_not_done(tmp_pa
 
 
 def test_the_status_of_a_folder_in_the_home_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
     grid = {"grid": [{**DEFAULTS, "model": "zero"}]}
     sweep(grid, out="~/results")
     assert [cell.state for cell in sweep_status(grid, out="~/results").cells] == ["done"]
