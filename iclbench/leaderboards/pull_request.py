@@ -60,7 +60,8 @@ def changes(repository: Path, base: str, head: str) -> list[Change]:
     Raises UsageError if there are several: merging compares with all of them, so it could change
     files that are the same in `head` and in one of them.
     """
-    bases = _git(repository, "merge-base", "--all", "--end-of-options", base, head)
+    none = "the branches have no common commit; rebase onto the base branch"
+    bases = _git(repository, "merge-base", "--all", "--end-of-options", base, head, unsaid=none)
     start, *others = bases.decode().split()
     if others:
         raise UsageError(
@@ -220,13 +221,12 @@ def check(repository: Path, base: str, head: str, out: Path) -> list[str]:
     return problems
 
 
-def _git(repository: Path, *words: str) -> bytes:
+def _git(repository: Path, *words: str, unsaid: str = "it failed") -> bytes:
+    """What a command prints; raises UsageError, with what it leaves `unsaid` if it only fails."""
     done = subprocess.run(["git", "-C", repository, *words], capture_output=True, check=False)
     if done.returncode:
         reason = visible(" ".join(done.stderr.decode("utf-8", "replace").split()), 300)
-        if not reason and words[0] == "merge-base":
-            reason = "the branches have no common commit; rebase onto the base branch"
-        raise UsageError(f"git {words[0]}: {reason}")
+        raise UsageError(f"git {words[0]}: {reason or unsaid}")
     return done.stdout
 
 

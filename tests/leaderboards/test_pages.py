@@ -8,9 +8,9 @@ from dataclasses import replace
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.formats import difference, rank
 from iclbench.leaderboards.overview import standing_for_titles
-from iclbench.leaderboards.overview_page import overview_page
+from iclbench.leaderboards.overview_page import _overview_cell, overview_page
 from iclbench.leaderboards.page_parts import GENERATED
-from iclbench.leaderboards.pages import stale_page, task_page
+from iclbench.leaderboards.pages import precision_page, stale_page, task_page
 from iclbench.runs.code import installed_code
 
 
@@ -120,3 +120,18 @@ def test_a_task_page_says_how_many_rows_are_ranked_together(board):
     assert "Ranked rows: 2 in open budgets." in task_page("least-squares", [board])
     alone = tuple(replace(row, rank=None, unranked="alone") for row in board.rows)
     assert "Ranked rows" not in task_page("least-squares", [replace(board, rows=alone)])
+
+
+def test_the_name_of_given_weights_breaks_no_table(board):
+    row = next(row for row in board.rows if row.is_trained)
+    spec = row.record.spec.model_copy(update={"init": "a|b<i>"})
+    odd = replace(row, record=row.record.model_copy(update={"spec": spec}))
+    cell = _overview_cell(odd, board)
+    assert "from a" in cell
+    assert "<i>" not in cell
+    assert cell.count("|") == cell.count("\\|")
+
+
+def test_a_floor_keeps_its_capitals(board):
+    named = replace(board, floor=replace(board.floor, label="best OLS fit"))
+    assert "Best OLS fit: " in precision_page([named])

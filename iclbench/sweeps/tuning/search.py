@@ -93,8 +93,8 @@ def _run(
 ) -> dict[int, str]:
     """Run the trials, one program after another; returns why trials failed, by index.
 
-    A program whose process died gets another turn, on this machine alone: others beside it may have
-    taken the memory. A trial that failed is never tried again.
+    A program whose process died gets one more turn. On this machine it then runs alone, since those
+    beside it may have taken the memory. A trial that failed is never tried again.
     """
     plans = {index: trial.plan for index, trial in enumerate(trials) if trial.plan is not None}
     groups: dict[tuple[int, str], list[int]] = {}
