@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 
 from ..api.budget import Budget
-from ..api.config import Config
 from ..api.costs import BudgetReport
-from ..api.errors import CheckpointError, UsageError
+from ..api.errors import UsageError
 from ..api.recipe import Recipe
 from ..console import report
 from ..devices import free_memory
@@ -21,6 +19,7 @@ from ..training.optimizers.choice import with_whole_optimizer
 from ..training.rate import ENDLESS, measure_rate
 from ..training.resumption import Resumption
 from ..training.schedules import fit_schedule, measuring_share
+from .fixed_steps import FixedSteps, known_steps, steps_path
 from .plan import Plan
 
 #: The trial that measures the rate takes this share of the budget, within these seconds.
@@ -28,20 +27,6 @@ TRIAL_SHARE, LEAST_TRIAL, MOST_TRIAL = 0.02, 0.2, 10.0
 
 #: Prepares a training by a recipe.
 MakeTraining = Callable[[Recipe], Training]
-
-
-class FixedSteps(Config):
-    """The steps of a training, and the rate that they follow from where a budget sets them."""
-
-    steps: int
-    rate: float | None = None
-    asked: str | None = None
-    code: dict[str, str] = {}
-
-
-def steps_path(checkpoint: Path) -> Path:
-    """The file that holds the steps of a budget, beside the checkpoint."""
-    return checkpoint.with_suffix(".steps.json")
 
 
 def fix_steps(plan: Plan, make_training: MakeTraining, resumption: Resumption) -> FixedSteps:
@@ -54,9 +39,11 @@ def fix_steps(plan: Plan, make_training: MakeTraining, resumption: Resumption) -
     steps.
     """
     assert plan.recipe is not None
+    if plan.fixed is not None:
+        return plan.fixed
     asked = plan.spec.budget
-    if asked is None or plan.steps is not None:
-        return FixedSteps(steps=plan.steps or plan.recipe.steps, asked=asked)
+    if asked is None:
+        return FixedSteps(steps=plan.recipe.steps)
     path, code = steps_path(resumption.path), dict(resumption.code)
     if resumption.resume and path.exists():
         fixed = known_steps(path)
@@ -96,14 +83,6 @@ def _rate(recipe: Recipe, make_training: MakeTraining, budget: Budget) -> float:
     # Measuring for the adaptive schedule costs gradients too; how often depends on the steps.
     fitted = fit_schedule(recipe, steps_of(budget, rate))
     return rate / (1.0 + measuring_share(fitted))
-
-
-def known_steps(path: Path) -> FixedSteps:
-    """The steps that an earlier training was given; raises CheckpointError for a damaged file."""
-    try:
-        return FixedSteps.model_validate_json(path.read_bytes())
-    except (OSError, ValueError):
-        raise CheckpointError(f"{path} can't be read; delete it to start afresh") from None
 
 
 def require_device(budget: str | None, device: torch.device) -> None:

@@ -223,14 +223,6 @@ def compare_costs_again(record: Record, again: ReadyModels, *, exactly: bool) ->
         yield same(name, recorded, others)
 
 
-def measured_again(before: BudgetReport | None, now: BudgetReport | None) -> BudgetReport | None:
-    """What was asked and the rate that made steps of it, with the times of training again."""
-    if before is None or now is None:
-        return before
-    names = ("core_seconds", "wall_seconds", "device_seconds")
-    return before.model_copy(update={name: getattr(now, name) for name in names})
-
-
 def cost_claims(record: Record) -> dict[str, str]:
     """What a record says of the cost of its training and of the models on the way."""
     claimed, budget, curve = {}, record.budget, record.validation_curve

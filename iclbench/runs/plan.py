@@ -24,6 +24,7 @@ from ..plugins import host
 from ..precision import default_modes
 from ..training.optimizers.choice import with_whole_optimizer
 from ..training.schedules import require_used
+from .fixed_steps import FixedSteps
 from .grading import Grading
 from .origins import GivenWeights, States, given_weights, origin_of
 from .participants import each_once, measuring_plugins, training_plugins
@@ -37,10 +38,10 @@ class Plan:
     """One run, ready to start.
 
     `states` are the given weights, see `GivenWeights`; they may be `partial`. `recipe` is None
-    where nothing is trained. `steps` are those that a budget paid for in an earlier training; None:
-    they are measured. `grader` makes the grader, if one was requested. `tuning` is the search that
-    chose some of the arguments. `answers` are those of a language model by question, where a record
-    holds them: then nothing is asked. `refused` are the recipe's arguments that the model
+    where nothing is trained. `fixed` holds the steps that a budget paid for in an earlier training;
+    None: they are measured. `grader` makes the grader, if one was requested. `tuning` is the search
+    that chose some of the arguments. `answers` are those of a language model by question, where a
+    record holds them: then nothing is asked. `refused` are the recipe's arguments that the model
     refuses, with the reasons: it keeps its defaults. A training follows from the plugins in
     `trained_by` alone.
     """
@@ -57,7 +58,7 @@ class Plan:
     trained_by: tuple[Plugin, ...] = ()
     plugins: tuple[Plugin, ...] = ()
     grader: Callable[[], Grader] | None = None
-    steps: int | None = None
+    fixed: FixedSteps | None = None
     tuning: Tuning | None = None
     answers: Mapping[str, str] | None = None
     refused: Mapping[str, str] = field(default_factory=dict)

@@ -35,8 +35,9 @@ from ..training.platforms import differing_names, moved_names, platform_of
 from ..training.threads import torch_threads
 from .code import checking_code, other_code, require_plugins
 from .comparison import Check, absolute, close
-from .cost_facts import compare_costs_again, measured_again
+from .cost_facts import compare_costs_again
 from .exclusive import exclusive
+from .fixed_steps import FixedSteps
 from .measure import Measured, measure
 from .models import Model, initial_module
 from .objects import Objects
@@ -158,14 +159,11 @@ def _plan(path: Path, record: Record, here: Environment) -> Plan:
     if plan.spec.id != record.id:
         raise RecordError(f"{path}: its command is that of run {plan.spec.id}")
     # Another machine would fix other steps for the same budget.
-    return replace(plan, steps=record.budget.steps) if record.budget else plan
+    return replace(plan, fixed=FixedSteps.of(record))
 
 
 def _checkpoint(path: Path, spec: ResolvedSpec) -> Path:
-    """The file that training started from: where the record says, or among the objects beside it.
-
-    Raises RecordError if it is in neither place.
-    """
+    """The file that training began with: where the record says, or an object; else RecordError."""
     reference = FileReference(sha256=str(spec.checkpoint_digest), format="safetensors")
     for file in (Path(str(spec.init)), Objects.beside(path).path(reference)):
         if file.is_file() and file_digest(file) == spec.checkpoint_digest:
@@ -287,7 +285,7 @@ def _proved(record: Record, proof: Proof, again: ReadyModels, seconds: float) ->
     if proof.same_bits:
         changes |= {
             "training": again.training,
-            "budget": measured_again(record.budget, again.budget),
+            "budget": again.budget,
             "validation_curve": again.validation_curve or record.validation_curve,
             "environment": proof.environment,
             "plugins": proof.plugins,

@@ -26,8 +26,9 @@ from ..training.optimizers.installed import distributions_of
 from ..training.resumption import Resumption
 from ..training.schedules import fit_schedule
 from ..training.state import Replica
-from .budget import FixedSteps, budget_report, fix_steps, steps_path
+from .budget import budget_report, fix_steps
 from .exclusive import alone, lock_of
+from .fixed_steps import FixedSteps, steps_path
 from .models import Model, built_module, given_models, initial_module, require_usable
 from .operations import count_operations
 from .plan import Plan

@@ -15,7 +15,8 @@ from iclbench.api.budget import Budget
 from iclbench.files import write_atomically
 from iclbench.runs import budget as budgets
 from iclbench.runs import training as trainings
-from iclbench.runs.budget import FixedSteps, require_device, steps_path, track_of
+from iclbench.runs.budget import require_device, track_of
+from iclbench.runs.fixed_steps import FixedSteps, steps_path
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
@@ -238,11 +239,16 @@ def test_a_plan_with_steps_measures_nothing(tmp_path, monkeypatch, rate):
     """As when a record's training is repeated."""
     first = run(**BUDGETED, out=tmp_path / "a")
     monkeypatch.setattr(budgets, "measure_rate", pytest.fail)
-    plan = replace(plan_of(), steps=first.budget.steps)
+    plan = replace(plan_of(), fixed=FixedSteps.of(first))
     (again,) = run_plans([plan], Settings(tmp_path / "b"))
     assert again.id == first.id
     assert again.weights_file.sha256 == first.weights_file.sha256
-    assert (again.budget.steps, again.budget.rate) == (90, None)
+    told = again.budget.model_dump(include={"asked", "steps", "rate"})
+    assert (
+        told
+        == first.budget.model_dump(include=set(told))
+        == {"asked": "1s", "steps": 90, "rate": 90.0}
+    )
 
 
 def test_plans_of_one_program_share_its_steps(tmp_path, rate):

@@ -6,7 +6,7 @@ import pytest
 
 from iclbench import RecordError, RecordStore, RunError, RunSpec, UsageError, verify
 from iclbench.api.costs import BudgetReport
-from iclbench.runs.budget import FixedSteps, known_steps, steps_path
+from iclbench.runs.fixed_steps import FixedSteps, known_steps, steps_path
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings

@@ -18,8 +18,8 @@ from ...api.errors import CheckpointError, RecordError, RunError
 from ...api.record import Environment, Record, TrainingReport
 from ...devices import environment, find_device
 from ...precision import DTYPES, full_precision
-from ...runs.budget import FixedSteps, known_steps, steps_path
 from ...runs.exclusive import exclusive
+from ...runs.fixed_steps import FixedSteps, known_steps, steps_path
 from ...runs.models import Model, built_module
 from ...runs.plan import Plan, resolve
 from ...runs.ready_models import ReadyModels, with_move
@@ -64,19 +64,14 @@ def run_seed(plan: Plan, seed: int, settings: Settings, patience: float = PATIEN
             run_plans([alone], settings)
             return
         fixed = _fixed_by(seed_plan(plan, plan.spec.seeds[0]), settings, patience)
-    (record,) = run_plans([replace(alone, steps=fixed.steps)], settings)
-    if record.budget is not None and record.budget.rate is None:
-        # Its steps follow from the rate that another seed measured.
-        budget = record.budget.model_copy(update={"rate": fixed.rate})
-        RecordStore(settings.out).write(record.model_copy(update={"budget": budget}).sealed())
+    run_plans([replace(alone, fixed=fixed)], settings)
 
 
 def _steps_of_records(plan: Plan, store: RecordStore) -> FixedSteps | None:
     """The steps of the first seed that has a record; None where none has."""
     for seed in plan.spec.seeds:
-        record = store.find(seed_plan(plan, seed).spec)
-        if record is not None and record.budget is not None:
-            return FixedSteps(steps=record.budget.steps, rate=record.budget.rate)
+        if fixed := FixedSteps.of(store.find(seed_plan(plan, seed).spec)):
+            return fixed
     return None
 
 
@@ -85,13 +80,12 @@ def _fixed_by(first: Plan, settings: Settings, patience: float) -> FixedSteps:
     store, path = RecordStore(settings.out), steps_path(checkpoint_path([first], settings.out))
     started = time.monotonic()
     while True:
-        record = store.find(first.spec)
-        if record is not None and record.budget is not None:
-            return FixedSteps(steps=record.budget.steps, rate=record.budget.rate)
-        steps = _fixed_steps(path)
+        if fixed := FixedSteps.of(store.find(first.spec)):
+            return fixed
+        fixed = _fixed_steps(path)
         # The first seed replaces what another request or other code has left.
-        if steps and (steps.asked, steps.code) == (first.spec.budget, training_code([first])):
-            return steps
+        if fixed and (fixed.asked, fixed.code) == (first.spec.budget, training_code([first])):
+            return fixed
         if time.monotonic() - started >= patience:
             seed = first.spec.seeds[0]
             raise RunError(f"the steps of seed {seed} are not known yet; run it first")
