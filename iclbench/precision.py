@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import torch
@@ -54,8 +54,10 @@ def denormals_as_zero() -> Iterator[None]:
     """Let this thread's arithmetic on a CPU round numbers below the dtype's smallest normal to 0.
 
     Some processors compute many times slower with such numbers, and attention weights and
-    optimizer moments shrink to them in training.
+    optimizer moments shrink to them in training. torch's other threads, between which it divides
+    large operators, keep the mode in which they began: never this one, since they begin before.
     """
+    _start_threads(torch.get_num_threads())
     # torch has no getter for this setting.
     before = not torch.tensor(1e-40, dtype=torch.float32).mul(1.0)
     torch.set_flush_denormal(True)
@@ -63,6 +65,12 @@ def denormals_as_zero() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(before)
+
+
+@cache
+def _start_threads(count: int) -> None:
+    """Let torch start its threads, which it does for the first operator that is large enough."""
+    torch.zeros(count * 2**16).add_(1.0)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ class SeedReport(Config):
     """One model of the run. Its metrics are at the same position in each evaluation's `seeds`."""
 
     seed: int | None = Field(description="None if nothing was trained")
-    diverged_at: int | None = Field(None, description="the step at which the loss was not finite")
+    diverged_at: int | None = Field(None, description="the step (from 0) that was not finite")
 
 
 class TrainingReport(Config):
@@ -47,7 +47,7 @@ class TrainingReport(Config):
     steps_per_second: float = Field(description="model-steps, over all replicas of the program")
     curve_steps: list[int]
     curve: list[list[float | None]] = Field(
-        description="every seed's mean loss since the step before"
+        description="every seed's mean loss since the point before"
     )
     note: Label | None = None
     speedup: float | None = Field(

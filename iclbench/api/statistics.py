@@ -42,7 +42,7 @@ class Statistics(Config):
     high: float | None = Field(description="upper bound of the mean")
     interval: IntervalKind | None = Field(description="what low and high are; null for none")
     reliable: bool = Field(
-        description="false where a tail or a failed seed makes the mean's 95% interval unreliable"
+        description="false where few prompts or a failed seed make its 95% interval unreliable"
     )
     n: int = Field(description="number of prompts")
     digits: Digits | None = Field(None, description="the digits, where the metric is an error")

@@ -49,7 +49,7 @@ class Tracker(ABC):
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """The finite losses after `step` of the training: `loss/mean` and `loss/seed-N`.
 
-        Called at a hundred points of a training, or every ten seconds.
+        Called at a hundred points of a training, and at least every ten seconds in between.
         """
 
     @abstractmethod

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from ..api.config import Config, added_later
@@ -37,6 +37,12 @@ class SequenceConfig(Config):
         description="a learned vector for each position, or none; without them, a model also takes "
         "longer prompts than those of training, unless its mixer is built for one length",
     )
+
+    @model_validator(mode="after")
+    def _has_an_mlp_of_that_size(self) -> Self:
+        if not self.mlp and self.mlp_ratio != 4:
+            raise ValueError("mlp_ratio needs mlp=true")
+        return self
 
     @classmethod
     def among(cls, values: Mapping[str, Any]) -> SequenceConfig:

@@ -1,4 +1,4 @@
-"""The training form of the sequence model: the last block only at the read-out positions."""
+"""The training form of the sequence model: the last block only where its output is read."""
 
 from __future__ import annotations
 

@@ -268,8 +268,7 @@ def _without_numbers(content: Any) -> Any:
         return {key: _without_numbers(value) for key, value in content.items()}
     if isinstance(content, list):
         return [_without_numbers(value) for value in content]
-    is_number = content is None or (isinstance(content, int | float) and content is not True)
-    return 0 if is_number and content is not False else content
+    return 0 if content is None or is_number(content) else content
 
 
 def _numbers(
@@ -280,8 +279,8 @@ def _numbers(
         for key, value in content.items():
             yield from _numbers(f"{path} {key}", value)
     elif isinstance(content, list):
-        largest = max((abs(v) for v in content if isinstance(v, int | float)), default=0.0)
+        largest = max((abs(v) for v in content if is_number(v)), default=0.0)
         for index, value in enumerate(content):
             yield from _numbers(f"{path} {index}", value, largest)
-    elif content is None or isinstance(content, int | float):
+    elif content is None or is_number(content):
         yield path, (content, scale)

@@ -68,6 +68,8 @@ def fitted_recipe(record: Record, recipe: Recipe) -> Recipe:
 def _operations(record: Record, plan: Plan) -> Iterator[Check]:
     # The plan to verify a training from a file's weights begins at random ones, and freezes none.
     plan = replace(plan, spec=plan.spec.model_copy(update={"freeze": record.spec.freeze}))
+    if plan.recipe is not None:
+        plan = replace(plan, recipe=fitted_recipe(record, plan.recipe))
     with full_precision(DTYPES[record.spec.dtype]):
         module = built_module(plan, "given")
         steps = record.training.steps if record.training else None

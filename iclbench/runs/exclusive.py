@@ -41,8 +41,21 @@ def exclusive() -> Iterator[None]:
 
 
 def lock_of(checkpoint: Path) -> Path:
-    """The lock file of a checkpoint; it exists while a process trains for it."""
+    """The lock file of a checkpoint, which a process holds while it trains for it."""
     return checkpoint.with_suffix(".lock")
+
+
+def is_trained_elsewhere(checkpoint: Path) -> bool:
+    """Whether a process holds the checkpoint's lock; deletes what a killed one has left of it."""
+    path = lock_of(checkpoint)
+    if not path.exists():
+        return False
+    try:
+        with FileLock(path, blocking=False):
+            path.unlink()
+            return False
+    except (Timeout, OSError, NotImplementedError):
+        return True
 
 
 @contextmanager

@@ -30,9 +30,9 @@ class Measured(NamedTuple):
     """Metrics by name, (seeds, prompts[, axis]); those of the floor, (prompts[, axis]); seconds.
 
     Errors are within the limits of `iclbench.runs.limits`, and all values are rounded by `as_kept`.
-    The floor is that of the first 4,096 prompts. `target_size` is the root mean square of the first
-    part's targets, 0 for classes, `digest` that of all prompts' raw draws, and `answers` those of
-    `first_answers`.
+    The floor is that of the first 4,096 prompts of each case. `target_size` is the root mean square
+    of the first part's targets, 0 for classes, `digest` that of all prompts' raw draws, and
+    `answers` those of `first_answers`.
     """
 
     values: dict[str, Values]

@@ -26,6 +26,7 @@ from ..precision import DTYPES
 from ..training.gradients.capacity import Operators
 from ..training.optimizers.choice import evaluates_the_loss
 from ..training.replicas import matching
+from ..training.schedules import measuring_share
 from .plan import Plan
 
 Shape = Sequence[int]
@@ -67,10 +68,13 @@ def count_operations(plan: Plan, module: nn.Module, steps: int | None = None) ->
 
 
 def step_operations(operations: Operations | None, recipe: Recipe, steps: int) -> float | None:
-    """The operations of training one seed for that many steps; None where they are unknown."""
+    """The operations of training one seed for that many steps; None where they are unknown.
+
+    Those of the gradients by which an adaptive schedule measures are among them.
+    """
     if operations is None or operations.gradient is None or evaluates_the_loss(recipe):
         return None
-    return operations.gradient * recipe.batch * steps
+    return operations.gradient * recipe.batch * steps * (1.0 + measuring_share(recipe))
 
 
 def gradient_operations(plan: Plan, module: nn.Module) -> float | None:

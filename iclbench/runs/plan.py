@@ -38,12 +38,11 @@ class Plan:
     """One run, ready to start.
 
     `states` are the given weights, see `GivenWeights`; they may be `partial`. `recipe` is None
-    where nothing is trained. `fixed` holds the steps that a budget paid for in an earlier training;
+    where nothing is trained. `fixed` has the steps that an earlier training's budget paid for;
     None: they are measured. `grader` makes the grader, if one was requested. `tuning` is the search
     that chose some of the arguments. `answers` are those of a language model by question, where a
-    record holds them: then nothing is asked. `refused` are the recipe's arguments that the model
-    refuses, with the reasons: it keeps its defaults. A training follows from the plugins in
-    `trained_by` alone.
+    record holds them. `refused` are the recipe's arguments that the model refuses, with the
+    reasons: it keeps its defaults. A training follows from the plugins in `trained_by` alone.
     """
 
     request: RunSpec
@@ -196,13 +195,14 @@ def _recipe(request: RunSpec, task_class: type[Task[Any]]) -> Recipe:
         if name in request.recipe_args:
             raise UsageError(f"recipe_args: {name} are given by {flag(name)}")
     named, values = recipe, {**recipe.model_dump(), **request.recipe_args}
+    if values["optimizer"] != recipe.optimizer:  # the recipe's arguments are its optimizer's
+        values["optimizer_args"] = request.recipe_args.get("optimizer_args", {})
     recipe = parse_config(Recipe, values, f"recipe {request.recipe}")
     require_used(recipe, named)
     if request.budget is not None:
         if "steps" in request.recipe_args:
             raise UsageError("a budget sets the steps: give --budget or steps=…, not both")
-        scaled_from = recipe.schedule_steps or recipe.steps
-        recipe = recipe.model_copy(update={"schedule_steps": scaled_from})
+        recipe = recipe.model_copy(update={"schedule_steps": recipe.schedule_steps or recipe.steps})
     return with_whole_optimizer(recipe)
 
 

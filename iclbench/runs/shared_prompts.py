@@ -73,12 +73,13 @@ def _kept(
     parts: Iterator[list[Batch]], key: tuple[Any, ...], digest: DrawsDigest
 ) -> Iterator[list[Batch]]:
     """The parts; a set that has only one is kept for the block."""
-    taken: list[list[Batch]] = []
+    first: list[Batch] | None = None
+    count = 0
     for part in parts:
-        taken = [*taken[:1], part]
+        first, count = (None if count else part), count + 1
         yield part
-    if _blocks and len(taken) == 1:
+    if _blocks and first is not None:
         sets = _blocks[-1]
         while len(sets) >= KEPT:
             sets.pop(next(iter(sets)))
-        sets[key] = _Set(taken[0], digest)
+        sets[key] = _Set(first, digest)

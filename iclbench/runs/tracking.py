@@ -68,9 +68,10 @@ class _Observer:
 
     @hookimpl
     def iclbench_training_step(self, spec: ResolvedSpec, step: int, loss: list[float]) -> None:
-        values = losses_of(spec, loss)
-        if values:
-            self._followed[spec.id].log(step, values)
+        tracker, values = self._followed.get(spec.id), losses_of(spec, loss)
+        # A training that is repeated for a proof is no run.
+        if tracker is not None and values:
+            tracker.log(step, values)
 
     @hookimpl
     def iclbench_run_finished(self, spec: ResolvedSpec, record: Record) -> None:

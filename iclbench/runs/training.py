@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from importlib import metadata
 from itertools import chain
@@ -27,7 +28,7 @@ from ..training.resumption import Resumption
 from ..training.schedules import fit_schedule
 from ..training.state import Replica
 from .budget import budget_report, fix_steps
-from .exclusive import alone, lock_of
+from .exclusive import alone, is_trained_elsewhere
 from .fixed_steps import FixedSteps, steps_path
 from .models import Model, built_module, given_models, initial_module, require_usable
 from .operations import count_operations
@@ -124,6 +125,7 @@ def train(
         training_code(plans),
     )
     training, fixed = _prepare(plans, resumption, settings, device)
+    recipe = training.recipe  # with the schedule for these steps
     if training.note:
         report(f"{plans[0].spec.model}: {training.note}")
     validation = prepare_validation(plans, training, settings.eval_batch)
@@ -140,13 +142,14 @@ def train(
         free_memory()  # of the training and its graph, for the evaluation
     for plan, rows in zip(plans, rows_of(plans), strict=True):
         models = _trained_models(plan, trained, rows)
-        operations = count_operations(plan, models[0].module, trained.steps)
+        fitted = replace(plan, recipe=recipe)
+        operations = count_operations(fitted, models[0].module, trained.steps)
         yield ReadyModels(
             models,
             operations,
             training_report(plan, trained, rows),
             budget_report(trained, fixed),
-            validation_curve(plan, validation, trained, rows, operations),
+            validation_curve(fitted, validation, trained, rows, operations),
             resumption.path,
         )
 
@@ -211,8 +214,8 @@ def remove_checkpoints(
     if not all(path.exists() for path in kept_paths):
         return
     for path in {*used, *own_paths.values()}.difference(kept_paths):
-        if path not in used and lock_of(path).exists():
-            continue  # another process trains that run alone
+        if path not in used and is_trained_elsewhere(path):
+            continue
         for file in (path, steps_path(path), *unfinished(path)):
             file.unlink(missing_ok=True)
 

@@ -166,7 +166,7 @@ def _compare_errors(
     yield Check(
         f"{name} of every prompt, values that agree", now.size, count, count >= least_agreeing
     )
-    # No true error is below half a unit in the last place, but a forged one would be.
+    # No true error is below the least that arithmetic gives, but a forged one would be.
     least = 1e-3 * arithmetic.least or np.finfo(np.float64).tiny
     recorded, measured = (float(-np.log10(np.clip(_finite(x), least, None)).mean()) for x in (a, b))
     holds = abs(recorded - measured) <= MEAN_DIGITS

@@ -167,7 +167,7 @@ def _updated_buffers(module: nn.Module, plan: Plan) -> set[str]:
     before = {name: buffer.clone() for name, buffer in module.named_buffers()}
     dtype = DTYPES[plan.spec.dtype]
     batch = plan.task.evaluation_batches(TRIED, plan.spec.eval_seed, dtype)[0]
-    with torch.random.fork_rng(devices=[]), full_precision(dtype):
+    with torch.random.fork_rng(devices=[]), full_precision(dtype), torch.no_grad():
         module(batch.prompt)
     after, saved = dict(module.named_buffers()), module.state_dict().keys()
     return {

@@ -146,8 +146,12 @@ class Training(TrainingState):
 
     def _interrupted(self, number: int, resumption: Resumption | None) -> Interrupted:
         """What a signal raises, once there is a checkpoint if one can be written."""
-        kept = resumption is not None and resumption.save(self)
-        state = "saved" if kept else "stopped without a checkpoint"
+        if resumption is not None and resumption.save(self):
+            state = "saved"
+        elif resumption is not None and resumption.path.exists():
+            state = "stopped, with the last checkpoint kept,"
+        else:
+            state = "stopped without a checkpoint"
         return Interrupted(number, f"{state} at step {self.step} of {self.recipe.steps}")
 
     def advance(self) -> Tensor:
@@ -251,7 +255,7 @@ class Training(TrainingState):
         self.notes += choice.reasons
         group_size = choice.how.group_size
         if self.device.type != "cpu" and 1 < group_size < self.replicas.count:
-            self.notes.append(f"{group_size} replicas fit in memory at once")
+            self.notes.append(f"only {group_size} of them fit in memory at once")
         return choice
 
     def _trials(self) -> list[Batch]:

@@ -33,8 +33,8 @@ class Replicas:
         for a pattern that matches no parameter, and where nothing is left to train.
         """
         named = [dict(module.named_parameters()) for module in modules]
-        frozen = matching(list(named[0]), freeze)
-        frozen |= {name for name, parameter in named[0].items() if not parameter.requires_grad}
+        matched = matching(list(named[0]), freeze)
+        frozen = [name for name, p in named[0].items() if name in matched or not p.requires_grad]
         trained = [name for name in named[0] if name not in frozen]
         if not trained:
             raise UsageError("there is nothing to train: every parameter is frozen or none exists")

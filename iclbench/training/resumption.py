@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..api.errors import first_line
 from ..console import report
 from .checkpoints import Checkpoint, other_code, unusable
 from .state import TrainingState
@@ -38,13 +39,13 @@ class Resumption:
         A training goes on without one, for example on a full disk, or with an optimizer whose state
         JSON can't hold: the first of several failures is reported, and the checkpoint before stays.
         """
-        tensors, values = training.state()
-        checkpoint = Checkpoint(tensors, {"layout": training.layout(), "code": self.code, **values})
         try:
-            checkpoint.save(self.path)
-        except (OSError, KeyError, TypeError, ValueError) as error:
+            tensors, values = training.state()
+            values = {"layout": training.layout(), "code": self.code, **values}
+            Checkpoint(tensors, values).save(self.path)
+        except Exception as error:  # a package's optimizer may raise anything
             if not self._failing:
-                reason = getattr(error, "strerror", None) or error
+                reason = getattr(error, "strerror", None) or first_line(error)
                 report(f"checkpoint {self.path} can't be written: {reason}; training goes on")
             self._failing = True
             return False

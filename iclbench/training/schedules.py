@@ -48,6 +48,11 @@ def require_used(recipe: Recipe, named: Recipe) -> None:
         if recipe.schedule not in schedules and getattr(recipe, name) != getattr(named, name):
             known = " or ".join(schedules)
             raise UsageError(f"recipe_args: {name} is for schedule={known}, not {recipe.schedule}")
+    changed = recipe.schedule_steps != named.schedule_steps
+    if changed and recipe.schedule == "constant" and not (recipe.warmup or recipe.stages):
+        raise UsageError(
+            "recipe_args: schedule_steps needs a schedule, a warmup or stages to scale"
+        )
     if not recipe.gradient_memory and recipe.gradient_weight != named.gradient_weight:
         raise UsageError("recipe_args: gradient_weight needs gradient_memory")
 

@@ -96,13 +96,15 @@ class Validation:
     def state(self) -> dict[str, Any]:
         """Return JSON values from which `load_state` continues."""
         points = {"steps": self.steps, "scores": self.scores, "seconds": self.seconds}
-        return {**points, "clock": self.clock.state(), "reached": self._reached}
+        times = {"clock": self.clock.state(), "prepared_in": self.prepared_in}
+        return {**points, **times, "reached": self._reached}
 
     def load_state(self, values: dict[str, Any]) -> None:
         """Take up a state."""
         self.steps, self.scores = values["steps"], values["scores"]
         self.seconds, self._reached = values["seconds"], values["reached"]
         self.clock.load_state(values["clock"])
+        self.prepared_in += values["prepared_in"]
 
 
 def points_of(steps: int, chunk: int) -> list[int]:

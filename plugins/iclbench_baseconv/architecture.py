@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 from torch import nn
 
-from iclbench import SequenceArchitecture, SequenceConfig, added_later
+from iclbench import SequenceArchitecture, SequenceConfig, Signature, added_later
 
 from .constructions import (
     AffineMap,
@@ -57,6 +57,12 @@ class BaseConv(SequenceArchitecture):
         "gd-non-causal": NonCausalDescent(),
         "gradient": Gradient(),
     }
+
+    def supports(self, signature: Signature, config: BaseConvConfig) -> str | None:
+        """As every sequence model, with filters that are no longer than the prompt."""
+        if config.taps is not None and config.taps > signature.length:
+            return f"taps={config.taps} exceeds the prompt's {signature.length} positions"
+        return super().supports(signature, config)
 
     def mixer(self, width: int, length: int, causal: bool, config: BaseConvConfig) -> nn.Module:
         """Return a BaseConv layer, (B, S, width) → (B, S, width)."""

@@ -47,7 +47,7 @@ class BaseConvMixer(nn.Module):
         self.output_bias = nn.Parameter(torch.zeros(shape))
 
     def forward(self, u: Tensor) -> Tensor:
-        """Map (B, S, C) to (B, S, C) for S = length."""
+        """Map (B, S, C) to (B, S, C) for S ≤ length; = where circular or with bias=position."""
         projected = u @ self.input + self.input_bias
         h = self.impulse_response(u.shape[1])
         convolved = convolve(projected, h, self.causal, self.convolution)

@@ -21,7 +21,9 @@ class HybridConfig(SequenceConfig):
     """Layer i has the mixer i mod n of the n that are named."""
 
     mixers: tuple[str, ...] = Field(
-        ("attention", "mamba"), description="names of the mixers, repeated in turn over the layers"
+        ("attention", "mamba"),
+        validate_default=True,
+        description="names of the mixers, repeated in turn over the layers",
     )
     mixer_args: dict[str, dict[str, Any]] = Field(
         {},
@@ -31,9 +33,14 @@ class HybridConfig(SequenceConfig):
 
     @field_validator("mixers")
     @classmethod
-    def _names_a_mixer(cls, mixers: tuple[str, ...]) -> tuple[str, ...]:
+    def _has_a_layer_for_each(
+        cls, mixers: tuple[str, ...], info: ValidationInfo
+    ) -> tuple[str, ...]:
         if not mixers:
             raise ValueError('name at least one, such as mixers=["attention","mamba"]')
+        layers = info.data.get("layers", len(mixers))
+        if len(mixers) > layers:
+            raise ValueError(f"{len(mixers)} mixers need as many layers; there are {layers}")
         return mixers
 
     @field_validator("mixer_args")

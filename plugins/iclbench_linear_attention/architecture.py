@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from iclbench import Architecture, Config, Signature, TrainingContext, initialize
@@ -40,6 +40,12 @@ class MatrixConfig(Config):
         gt=0,
         description="N·η for prompts without a step size, whose λ is 0; null: 1/(1 + √(D/N))²",
     )
+
+    @model_validator(mode="after")
+    def _has_an_mlp_of_that_size(self) -> Self:
+        if not self.mlp and self.mlp_ratio != 4:
+            raise ValueError("mlp_ratio needs mlp=true")
+        return self
 
 
 class ExtendedConfig(MatrixConfig):

@@ -36,8 +36,8 @@ class LSA(nn.Module):
         return third, first, second
 
     def state_sizes(self, length: int) -> tuple[int, ...]:
-        """See `iclbench.StatesSize`: (HW₁)ᵀ(HW₂) of each head."""
-        return (self.weights[0].numel(),)
+        """See `iclbench.StatesSize`: HᵀH, from which (HW₁)ᵀ(HW₂) of every head follows."""
+        return (self.weights[0, 0].numel(),)
 
     def for_training(self, context: TrainingContext) -> nn.Module | None:
         """See `iclbench.TrainsFaster`; None for a subclass, whose projections differ."""
@@ -57,6 +57,10 @@ class ELSA(LSA):
         third, first, second = super().projections(H)
         bias1, bias2, bias3 = self.biases.unbind()
         return third + bias3, first + bias1, second + bias2
+
+    def state_sizes(self, length: int) -> tuple[int, ...]:
+        """See `iclbench.StatesSize`: with biases of each position, the product of each head."""
+        return (self.weights[0].numel(),)
 
 
 class Step(nn.Module):

@@ -51,7 +51,7 @@ class Alignment(Metric):
     one. For each k it is fitted to the squared differences of predictions on fresh prompts: to
     their median on a grid, then to the mean of d²/(d² + m) for the differences d and the median m
     of the best point. A few prompts with diverging predictions would dominate the mean of d². The
-    number of steps k is the one of 1…64 with the smallest median.
+    number of steps k is the smallest of 1…64 whose median is within 1% of the best.
 
     Values on the evaluation prompts, at the last query:
 

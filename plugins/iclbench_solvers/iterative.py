@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal, cast
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from iclbench import Config, Signature, Solver, added_later
@@ -31,6 +31,15 @@ class GradientDescentConfig(Config):
     start: Literal["zero", "prompt"] = added_later(
         "zero", description="w₀, the initial weights: zero, or those in the prompt"
     )
+
+    @model_validator(mode="after")
+    def _has_a_step_that_is_given(self) -> GradientDescentConfig:
+        if self.normalize == "sum" and self.step_size == "optimal":
+            raise ValueError(
+                "normalize=sum needs step_size=prompt or a number: step_size=optimal makes the "
+                "same steps with mean"
+            )
+        return self
 
 
 class GradientDescent(LinearSolver):
@@ -126,7 +135,7 @@ def gradient(examples: Examples, w: Tensor) -> Tensor:
 
 def optimal_step(examples: Examples, scale: float) -> Tensor:
     """2/(λmin + λmax) of scale·(XᵀX + λI) on the row space of X, (B, 1, 1)."""
-    # Steps stay in the row space, so eigenvalues that are 0 but for rounding are irrelevant.
+    # Steps don't leave the row space, so eigenvalues that are 0 but for rounding don't matter.
     x = examples.x
     gram = x @ x.mT if x.shape[1] < x.shape[2] else x.mT @ x
     eigenvalues: Tensor = torch.linalg.eigvalsh(scale * gram)

@@ -87,4 +87,8 @@ class LinearSystemConfig(TaskConfig):
         # An option without effect would make two names for one task.
         if self.mixed and len(self.sizes) == 1:
             raise ValueError("mixed needs several sizes")
+        if self.spectrum != "log-uniform" and max(self.sizes + (self.evaluate or ())) <= 2:
+            raise ValueError(f"spectrum={self.spectrum} needs sizes above 2: the extremes are set")
+        if self.spectrum != "log-uniform" and self.condition_number == 1:
+            raise ValueError(f"spectrum={self.spectrum} needs a condition_number above 1")
         return self

@@ -52,7 +52,7 @@ class Primitive(Task[ConfigT]):
 
     @property
     def floor_kind(self) -> FloorKind:
-        """`exact`: f of the rounded sequence is the target, rounded once to float64."""
+        """`exact`: f of the rounded sequence, rounded to the dtype of the run."""
         return "exact"
 
     @property

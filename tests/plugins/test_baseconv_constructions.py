@@ -184,6 +184,7 @@ def test_constructed_first_layers_can_be_frozen_while_the_rest_is_trained(tmp_pa
         ("affine", "square", "has no h"),
         ("multiply", "square", "twice as wide"),
         ("square", "multiply", "as wide as outputs"),
+        ("square", "read", "read has parameters"),
         ("gd-causal", "least-squares-prefixes", "N examples"),
         ("gd-causal", "gradient", "answers query or weights"),
         ("gd-non-causal", "ridge", "N examples"),

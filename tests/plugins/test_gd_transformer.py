@@ -157,6 +157,7 @@ def test_both_forms_learn(tmp_path, form):
         ({"form": "free", "heads": 2}, "leave heads out"),
         ({"form": "free", "bias": True}, "form=free has no bias"),
         ({"form": "free", "projection": "diagonal"}, "form=free has no projection"),
+        ({"erase": 3.0}, "erase acts between blocks"),
         ({"degree": 0}, "greater than or equal to 1"),
         ({"kernel": "cosine"}, "linear"),
     ],

@@ -15,7 +15,7 @@ from small_runs import TINY
 
 from iclbench import RecordStore, RunSpec, UsageError, hookimpl, host, run, verify
 from iclbench.api.errors import CheckpointError
-from iclbench.runs.exclusive import alone, exclusive
+from iclbench.runs.exclusive import alone, exclusive, is_trained_elsewhere, lock_of
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
@@ -130,6 +130,16 @@ def test_a_program_leaves_the_checkpoint_of_a_run_that_another_process_trains_al
         run_plans(plans, Settings(tmp_path, device="cpu", resume=False))
         assert theirs.exists()
         assert not free.exists()
+
+
+def test_the_lock_that_a_killed_process_left_keeps_no_checkpoint(tmp_path):
+    path = tmp_path / "checkpoints/a.safetensors"
+    path.parent.mkdir()
+    lock_of(path).touch()
+    assert not is_trained_elsewhere(path)
+    assert not lock_of(path).exists()
+    with alone(path):
+        assert is_trained_elsewhere(path)
 
 
 def test_the_rest_of_a_program_is_not_trained_beside_a_process_that_trains_it(tmp_path):

@@ -79,6 +79,13 @@ def test_training_takes_a_gradient_for_each_prompt():
     assert count_operations(plan, initial_module(plan, 0)).training is None
 
 
+def test_gradients_that_an_adaptive_schedule_measures_are_counted():
+    recipe = {"schedule": "adaptive", "measure_every": 10, "measure_batches": 5}
+    plan = plan_of("transformer", model_args={"layers": 1, "width": WIDTH}, recipe_args=recipe)
+    operations = count_operations(plan, initial_module(plan, 0), 40)
+    assert operations.training == operations.gradient * 16 * (40 + 4 * 5)
+
+
 def test_loops_without_a_backward_pass_are_not_counted_in_it():
     args = {"loops": 8, "width": WIDTH}
     whole, half = (

@@ -145,11 +145,28 @@ def test_a_task_that_arranges_no_batch_is_refused(provide, tmp_path):
         ({"recipe_args": {"optimizer_args": {"betas": [2, 0.9]}}}, "betas.0"),
         ({"recipe_args": {"optimizer_args": {"betas": [0.9, 1.0]}}}, "betas.1"),
         ({"recipe_args": {"optimizer": "RAdam", "optimizer_args": {"lr": 5}}}, "learning_rate"),
+        ({"model_args": {"mlp": False, "mlp_ratio": 2}}, "mlp_ratio needs mlp=true"),
+        ({"model": "lsa", "model_args": {"mlp_ratio": 2}}, "mlp_ratio needs mlp=true"),
+        ({"model": "gradient-descent", "model_args": {"normalize": "sum"}}, "needs step_size="),
+        ({"model": "hybrid", "model_args": {"layers": 1}}, "2 mixers need as many layers; there"),
+        ({"model": "baseconv", "model_args": {"taps": 99}}, "taps=99 exceeds the prompt's"),
     ],
 )
 def test_requests_that_cannot_run_are_refused(changes, message):
     with pytest.raises(UsageError, match=message):
         run(**{**TINY, "model": "transformer", **changes})
+
+
+def test_another_optimizer_takes_no_arguments_of_the_recipe_s():
+    def optimizer_args(**recipe_args):
+        request = {"model": "transformer", "task": "least-squares", "recipe": "precision"}
+        return resolve(RunSpec(**request, recipe_args=recipe_args)).recipe.optimizer_args
+
+    assert "eps" in optimizer_args()
+    assert "eps" in optimizer_args(steps=5)
+    assert optimizer_args(optimizer="torch.optim.SGD") == {}
+    given = {"momentum": 0.9}
+    assert optimizer_args(optimizer="torch.optim.SGD", optimizer_args=given) == given
 
 
 def test_mixed_precision_in_float64_is_refused():

@@ -33,7 +33,7 @@ def built(name, **args):
         ("transformer", {"heads": 2, "head_width": 3}, 2 * 6 * 7),
         ("transformer", {"heads": 2, "attention": "linear"}, 2 * 4 * 4),
         ("baseconv", {}, 8 * 7),
-        ("lsa-tokens", {"heads": 3}, 3 * 8 * 8),
+        ("lsa-tokens", {"heads": 3}, 8 * 8),
         ("elsa-tokens", {"heads": 3}, 3 * 8 * 8),
     ],
 )

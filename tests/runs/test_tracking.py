@@ -8,8 +8,9 @@ import math
 import pytest
 from support import TINY
 
-from iclbench import Config, Tracker, UsageError, run, tracking
+from iclbench import Config, RecordStore, Tracker, UsageError, run, tracking
 from iclbench.api.tracker import losses_of
+from iclbench.runs.retraining import retrain
 
 
 class NotesConfig(Config):
@@ -91,6 +92,16 @@ def test_a_run_after_the_block_and_an_existing_record_are_not_tracked(notes, tmp
         run(task="least-squares", model="zero", eval_prompts=8, out=tmp_path)
     run(task="least-squares", model="averaging", eval_prompts=8, out=tmp_path)
     assert count == len(events) == 2
+
+
+def test_a_repeated_training_is_not_tracked_and_drops_no_tracker(notes, tmp_path, capsys):
+    record = run(**SMALL, out=tmp_path)
+    events = notes()
+    with tracking(["notes"], out=tmp_path):
+        assert retrain(RecordStore(tmp_path).path(record.spec)).record.proof.same_bits
+        run(**{**SMALL, "seeds": [7]}, out=tmp_path)
+    assert kinds(events) == ["start", "log", "finish"]
+    assert "dropped" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("method", ["start", "log", "finish"])

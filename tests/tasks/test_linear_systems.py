@@ -233,6 +233,8 @@ def test_the_attainable_error_does_not_depend_on_the_condition_number():
         ({"condition_number": 0.5}, "greater than or equal to 1"),
         ({"evaluate": ""}, "not a size, a list or a range"),
         ({"spectrum": "flat"}, "log-uniform"),
+        ({"spectrum": "uniform", "sizes": 2}, "spectrum=uniform needs sizes above 2"),
+        ({"spectrum": "uniform", "condition_number": 1}, "a condition_number above 1"),
     ],
     ids=str,
 )

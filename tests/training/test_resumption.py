@@ -18,9 +18,11 @@ from iclbench.training.platforms import moved_names
 from iclbench.training.resumption import Resumption
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "sgd", "RAdam"])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd", "RAdam", "pytorch_optimizer.SOAP"])
 @pytest.mark.parametrize("cls", [Small, Noisy])
 def test_killed_training_continues_to_the_same_bits(tmp_path, optimizer, cls):
+    if "." in optimizer:
+        pytest.importorskip(optimizer.partition(".")[0])
     straight = trained([1, 2], cls=cls, optimizer=optimizer)
     path = tmp_path / "c.safetensors"
 
@@ -172,6 +174,25 @@ def test_an_interrupted_training_without_a_checkpoint_says_so():
 
     with pytest.raises(Interrupted, match=r"^stopped without a checkpoint at step 5 of 30$"):
         trained([1], observer=interrupt)
+
+
+def test_an_optimizer_whose_state_cannot_be_had_ends_no_training(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "c.safetensors"
+
+    def fail(self):
+        raise RuntimeError("no state\nat all")
+
+    def late(step, loss):
+        if step == 20:
+            monkeypatch.setattr(torch.optim.RAdam, "state_dict", fail)
+        if step == 25:
+            signal.raise_signal(signal.SIGINT)
+
+    kept = r"^stopped, with the last checkpoint kept, at step 25 of 30$"
+    with pytest.raises(Interrupted, match=kept):
+        trained([1], optimizer="RAdam", observer=late, resumption=Resumption(path, every_seconds=0))
+    assert Checkpoint.load(path).values["step"] == 15
+    assert capsys.readouterr().err.count("RuntimeError: no state; training goes on") == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")

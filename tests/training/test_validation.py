@@ -59,6 +59,12 @@ def test_a_killed_training_has_the_same_curve_but_for_seconds(tmp_path):
     assert resumed.seconds[2] > 0
 
 
+def test_the_time_of_preparing_is_kept_over_a_restart():
+    before, after = (Validation(lambda row, module: {}, [1], 0.1, CPU, t) for t in (100.0, 0.5))
+    after.load_state(before.state())
+    assert after.spent == 100.5
+
+
 def test_points_are_on_a_log_scale_and_end_with_the_last_step():
     points = points_of(100_000, 20)
     assert 40 <= len(points) <= 42

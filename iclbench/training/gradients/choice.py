@@ -174,7 +174,7 @@ class Chooser:
             if size > 1 or forced:
                 yield self._in_groups(kind, size)
         if size == 1 < self.replicas.count and not self._on_cpu:
-            reasons.append("one replica fits in memory at once")
+            reasons.append("trained one after another: only one replica fits in memory")
 
     def _in_groups(self, kind: Kind, size: int) -> Candidate:
         make, in_groups = self._maker(kind, size), partial(self._in_groups, kind)

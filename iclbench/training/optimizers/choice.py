@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import random
 from typing import Any
 
+import numpy as np
 import torch
 
 from ...api.config import parse_config
@@ -80,10 +82,24 @@ def _try_step(cls: Any, name: str, arguments: dict[str, Any]) -> None:
         )
     parameter = torch.nn.Parameter(torch.ones(2, 2))
     parameter.grad = torch.full((2, 2), 1e-3)
+    before = _generator_states()
     try:
-        cls([parameter], **arguments).step()
+        optimizer = cls([parameter], **arguments)
+        for _ in range(2):
+            optimizer.step()
     except Exception as error:  # a package may raise anything
         raise UsageError(f"optimizer {name}: {first_line(error)}") from None
+    if _generator_states() != before:
+        raise UsageError(
+            f"optimizer {name} draws random numbers of its own, which no seed of a run sets"
+        )
+
+
+def _generator_states() -> tuple[Any, ...]:
+    """The states of the random generators that a package may draw from."""
+    numpy_state = np.random.get_state(legacy=False)["state"]
+    numpys = numpy_state["key"].tobytes(), numpy_state["pos"]
+    return torch.get_rng_state().tolist(), numpys, random.getstate()
 
 
 def _check_whole_batches(recipe: Recipe) -> None:

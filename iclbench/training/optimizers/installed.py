@@ -11,6 +11,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import metadata
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -45,6 +46,7 @@ def class_at(path: str) -> Any:
     return cls
 
 
+@cache
 def distributions_of(path: str) -> tuple[str, ...]:
     """Return the distributions that hold the optimizer at a path; none for a name without dots."""
     package, dot, _ = path.partition(".")

@@ -112,8 +112,9 @@ def _put_tensors(
 
 
 def _strided(tensor: Tensor, strides: list[int] | None) -> Tensor:
-    """The tensor in an order in memory; None: as it is."""
+    """A copy of the tensor in an order in memory; None: as it is."""
     if strides is None:
-        return tensor
+        # A file's tensors begin anywhere in its memory, and products of those round otherwise.
+        return tensor.clone()
     empty = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
     return empty.copy_(tensor)

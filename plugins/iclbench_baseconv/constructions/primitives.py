@@ -83,6 +83,7 @@ class Multiplication(Construction):
         n = signature.output_width
         if signature.target != "positions" or signature.input_width != 2 * n:
             raise UsageError("construction multiply: it needs inputs twice as wide as outputs")
+        _require_no_parameters("multiply", task)
         return _products(signature, [(d, n + d) for d in range(n)])
 
 
@@ -96,10 +97,14 @@ class Squaring(Construction):
         n = signature.output_width
         if signature.target != "positions" or signature.input_width != n:
             raise UsageError("construction square: it needs inputs as wide as outputs")
-        if task.parameters:
-            # READ has the same shapes, but depends on i and j.
-            raise UsageError(f"construction square: {task.name} has parameters, a square has none")
+        _require_no_parameters("square", task)
         return _products(signature, [(d, d) for d in range(n)])
+
+
+def _require_no_parameters(name: str, task: Any) -> None:
+    """Raise UsageError for a task of the same shapes that depends on parameters, as READ does."""
+    if task.parameters:
+        raise UsageError(f"construction {name}: {task.name} has parameters, products have none")
 
 
 def _products(signature: Signature, pairs: list[tuple[int, int]]) -> Built:

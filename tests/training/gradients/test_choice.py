@@ -147,7 +147,7 @@ def test_replicas_are_trained_one_by_one_where_no_group_fits(monkeypatch):
     monkeypatch.setattr(choice, "fitting_group_size", refused)
     decision = choose(Small)
     assert (decision.program.name, decision.how.group_size) == ("threaded", 1)
-    assert decision.reasons == ["one replica fits in memory at once"]
+    assert decision.reasons == ["trained one after another: only one replica fits in memory"]
 
 
 @pytest.mark.parametrize(("fits", "name", "size"), [(3, "vmapped", 3), (1, "threaded", 1)])

@@ -30,6 +30,7 @@ def recipe(name, arguments) -> Recipe:
         ("SparseAdam", {}, "SparseAdam: .*dense"),
         ("pytorch_optimizer.ScheduleFreeAdamW", {}, "other weights than it trains"),
         ("pytorch_optimizer.SophiaH", {}, "pytorch_optimizer.SophiaH: "),
+        ("pytorch_optimizer.Kron", {}, "draws random numbers of its own"),
     ],
 )
 def test_a_bad_optimizer_is_refused_before_the_run(name, arguments, message):
