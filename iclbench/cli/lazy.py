@@ -33,6 +33,7 @@ VERBS = {
     "leaderboard": Verb("leaderboard:app", "Make ranked tables and figures from records."),
     "view": Verb("view:view", "Show a folder's records live in a browser."),
     "show": Verb("show:show", "Show the numbers and curves of records."),
+    "compare": Verb("compare:compare", "Compare two records on the same prompts."),
     "verify": Verb("verify:verify", "Check records and measure them again."),
     "submit": Verb("submit:submit", "Add records to the published leaderboards."),
     "export": Verb("export:export", "Write a task's prompts as a dataset."),

@@ -43,7 +43,7 @@ def _columns(ranked: str, *, several_tracks: bool = False) -> tuple[Column, ...]
         Column("rank", right=True),
         Column("track", importance=0 if several_tracks else 3, heads=several_tracks),
         Column("model", fit="shorten"),
-        Column("origin", fit="wrap"),
+        Column("origin", fit="wrap", narrowest=14),
         Column("score", right=True, label=ranked),
         Column("95% interval", right=True, importance=1),
         Column("accuracy", right=True, importance=2),

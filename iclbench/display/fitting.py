@@ -9,9 +9,8 @@ from itertools import groupby
 
 from .table import Column, Table, cell_of, shown_columns
 
-#: The fewest characters of a name, those that it keeps as long as columns can be left out instead,
-#: and the fewest of a text that is wrapped.
-SHORTEST, SHORT, NARROWEST = 8, 26, 24
+#: The fewest characters of a name, and those that it keeps as long as columns can be left out.
+SHORTEST, SHORT = 8, 26
 #: The fewest characters of a name's end.
 LEAST_END = 4
 #: Characters between two columns: the padding and the divider.
@@ -77,13 +76,16 @@ def longest_word(table: Table, column: Column) -> int:
     """The longest word of a column, as far as it is not broken in any case."""
     texts = [column.heading, *(cell_of(row.get(column.name)).text for row in table.rows)]
     longest = max((cell_len(word) for text in texts for word in text.split()), default=0)
-    return min(longest, NARROWEST)
+    return min(longest, column.narrowest)
 
 
 def least_width(table: Table, columns: Sequence[Column], name: int = SHORT) -> int:
     """The width with texts as narrow as is pleasant, and names of at most `name` characters."""
-    most = {"wrap": NARROWEST, "shorten": name, "whole": UNLIMITED}
-    widths = [min(natural_width(table, column), most[column.fit]) for column in columns]
+    most = {"shorten": name, "whole": UNLIMITED}
+    widths = [
+        min(natural_width(table, column), most.get(column.fit, column.narrowest))
+        for column in columns
+    ]
     return sum(widths) + GAP * (len(columns) - 1)
 
 

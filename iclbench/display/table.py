@@ -50,6 +50,7 @@ class Column:
     `fit` says what happens to long texts on a narrow terminal: they stay whole, are wrapped, or
     lose their middle. An `extra` column is shown where it is asked for, and in CSV and JSON. Where
     names would lose their middle, a `heads` column stands above the rows that share its text.
+    `narrowest` is the fewest characters of a text that is wrapped.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Column:
     fit: Literal["whole", "wrap", "shorten"] = "whole"
     extra: bool = False
     heads: bool = False
+    narrowest: int = 24
     #: What stands above the column, if not its name.
     label: str = ""
 

@@ -41,11 +41,16 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     import pandas as pd
 
     first, second = (x if isinstance(x, Record) else read_record(x) for x in (a, b))
+    return pd.DataFrame(paired_lines(first, second)).set_index("metric")
+
+
+def paired_lines(first: Record, second: Record) -> list[dict[str, Any]]:
+    """The lines of `compare` by the names of its columns; raises UsageError."""
     for what, x, y in (
-        ("task", _task(first), _task(second)),
+        ("tasks", _task(first), _task(second)),
         ("task arguments", first.main.task_args, second.main.task_args),
         ("prompts", first.main.digest, second.main.digest),
-        ("dtype", first.spec.dtype, second.spec.dtype),
+        ("dtypes", first.spec.dtype, second.spec.dtype),
     ):
         if x != y:
             hint = "; a recipe may set some: give both runs the same" if "arg" in what else ""
@@ -58,8 +63,7 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     ]
     if not shared:
         raise UsageError("the records can't be compared: no metric is in both")
-    lines = [_line(first, second, name) for name in shared]
-    return pd.DataFrame(lines).set_index("metric")
+    return [_line(first, second, name) for name in shared]
 
 
 def _task(record: Record) -> str:

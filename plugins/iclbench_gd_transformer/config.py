@@ -81,14 +81,14 @@ def class_refusal(config: GDTransformerConfig) -> str | None:
     """Why a configuration does not fit a task that asks for classes, or None."""
     if config.feed_forward or config.covariates != "random":
         return "feed_forward and covariates are for tasks that ask for a token"
-    if config.erase is not None and config.blocks == 1:
-        return "erase acts between blocks: it needs blocks=2 or more"
     if config.form == "free":
         for name in ("erase", "bias", "projection"):
             if _is_set(config, name):
                 return f"form=free has no {name}"
         if config.heads > 1:
             return "form=free has a fixed number of heads; leave heads out"
+    if config.erase is not None and config.blocks == 1:
+        return "erase acts between blocks: it needs blocks=2 or more"
     return None
 
 

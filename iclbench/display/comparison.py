@@ -1,0 +1,56 @@
+"""Two records on the prompts that they share, as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..api.record import Record
+from ..leaderboards.formats import digits, short
+from ..leaderboards.pairs import paired_lines
+from .records import title_of
+from .table import Cell, Column, Row, Table
+
+_COLUMNS = (
+    Column("metric", fit="shorten"),
+    Column("statistic", importance=3),
+    Column("a", right=True, importance=2),
+    Column("b", right=True, importance=2),
+    Column("a − b", right=True),
+    Column("95% interval", right=True),
+    Column("p", right=True, importance=1),
+    Column("better"),
+    Column("note", fit="wrap", narrowest=14),
+    Column("low", right=True, extra=True),
+    Column("high", right=True, extra=True),
+)
+
+
+def compared(first: Record, second: Record) -> list[str]:
+    """What a and b are, a paragraph each."""
+    named = (("a", first), ("b", second))
+    return [t for name, r in named for t in (f"{name}: {title_of(r)}", f"$ {r.command}")]
+
+
+def comparison_table(first: Record, second: Record) -> Table:
+    """A line for each metric that both records have; raises UsageError as `compare` does."""
+    return Table(_COLUMNS, [_row(line) for line in paired_lines(first, second)])
+
+
+def _row(line: Mapping[str, Any]) -> Row:
+    """The texts of a line; numbers are followed by those that are not rounded."""
+    write = digits if line["statistic"] == "mean digits" else short
+    numbers = {name: value for name, value in line.items() if isinstance(value, float)}
+    cells = {
+        name: Cell(write(value), value) if math.isfinite(value) else Cell("", None)
+        for name, value in numbers.items()
+    }
+    low, high = cells["low"].text, cells["high"].text
+    return {
+        **line,
+        **cells,
+        "a − b": cells["difference"],
+        "95% interval": f"{low} … {high}" if low else "",
+        "p": Cell(f"{line['p']:.1g}" if low else "", cells["p"].value),
+    }
