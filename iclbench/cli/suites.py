@@ -118,7 +118,8 @@ class SuiteRun:
         costs = [in_words(budget) for budget in budgets_of(to_train)]
         stepped = sum(plan.spec.budget is None for plan in to_train)
         costs += [f"{counted(stepped, 'training')} with fixed steps"] if stepped else []
-        typer.echo(f"cost: {' and '.join(costs) if costs else 'nothing to train'}")
+        cost = f"{' and '.join(costs)}, not counting evaluation" if costs else "nothing to train"
+        typer.echo(f"cost: {cost}")
         if tuning := self.prepare.tuning_cost(to_train):
             typer.echo(f"tuning: {tuning}")
         if measure and stepped:

@@ -188,8 +188,8 @@ def _line(row: Row) -> Line:
         ),
         "score": Cell(formats.score(row.score, ranking), row.score, "bold"),
         "95% interval": Cell(formats.score_interval(row), formats.score_interval(row)),
-        "low": row.bounds.low,
-        "high": row.bounds.high,
+        "low": _figures(row.bounds.low),
+        "high": _figures(row.bounds.high),
         "1% worst": Cell(formats.number(row.worst, ranking.scale), row.worst),
         "held out": Cell(formats.held_out(row), row.held_out_score),
         "track": row.track_name,
@@ -214,3 +214,8 @@ def _line(row: Row) -> Line:
 
 def _notes(row: Row) -> str:
     return ", ".join(filter(None, ["at the floor" if row.at_floor else "", formats.notes(row)]))
+
+
+def _figures(value: float | None) -> Cell:
+    """A number with four figures, before the one that is not rounded."""
+    return Cell("" if value is None else formats.linear(value), value)

@@ -36,7 +36,7 @@ def overview_table(groups: Sequence[Sequence[Record]], credible: Container[str])
     every = [_overview_line(n, r, credible) for n, r in zip(names, groups, strict=True)]
     lines = [line for line in every if line["best trained"]] or every
     columns = (
-        Column("board", fit="shorten"),
+        Column("board", fit="wrap"),
         Column("rows", right=True, importance=5),
         Column("best trained", fit="shorten"),
         Column("score", right=True),

@@ -15,6 +15,8 @@ from .terminal import console, print_lines, terminal_width
 HEIGHT, WIDTH, MOST_TICKS = 16, 80, 6
 #: The most seeds with a line each.
 MOST_LINES = 5
+#: A curve of a training with fewer points is not drawn.
+LEAST_POINTS = 3
 #: What draws the lines where no colour tells them apart.
 MARKERS = "x+*#%@"
 
@@ -32,7 +34,10 @@ class Plot(NamedTuple):
 
 
 def plots_of(record: Record) -> Iterator[Plot]:
-    """The plots of a record: its curves with their floors, validation, and the training loss."""
+    """The plots of a record: its curves with their floors, validation, and the training loss.
+
+    Of a training that has fewer than `LEAST_POINTS` points, there is nothing to see.
+    """
     for name, curve in record.curves.items():
         lines = {"median": curve.median, "mean": curve.mean}
         floor = record.main.floor.curves.get(name)
@@ -41,12 +46,12 @@ def plots_of(record: Record) -> Iterator[Plot]:
         is_error = record.metrics[name].digits is not None
         yield Plot(f"{name} by {curve.axis}", curve.axis, curve.values, lines, is_error)
     validation = record.validation_curve
-    if validation is not None:
+    if validation is not None and len(validation.steps) >= LEAST_POINTS:
         title = f"validation: {validation.statistic} of {validation.metric} by step"
         steps = [float(step) for step in validation.steps]
         yield Plot(title, "step", steps, _by_seed(record, validation.mean), False)
     training = record.training
-    if training is not None and training.curve:
+    if training is not None and len(training.curve) >= LEAST_POINTS:
         by_seed = [[point[i] for point in training.curve] for i in range(len(record.seeds))]
         steps = [float(step) for step in training.curve_steps]
         finite = [v for values in by_seed for v in values if v is not None]

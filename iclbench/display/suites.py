@@ -10,7 +10,7 @@ from typing import Any
 
 from ..api.record import Record
 from ..api.suite import SuiteBoard
-from ..leaderboards.formats import ONE_SEED, parameters
+from ..leaderboards.formats import ONE_SEED, parameters, score_title
 from ..leaderboards.level import level_name, level_of
 from ..leaderboards.row import OPEN
 from ..leaderboards.scale import Score
@@ -61,7 +61,8 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
             f"1: {scale.reference_name} ({_number(scale.reference)}{unit})"
         )
         beside = " · not in the mean" if scale.is_relative else ""
-        parts.append(_board_table(table, board, f"{board.name} · {ends}{beside}"))
+        metric = _metric_of(table, board)
+        parts.append(_board_table(table, board, f"{board.name}{metric} · {ends}{beside}"))
         parts += _unsupported(table, board, {model for _, model in reasons or {}})
         parts += [
             f"{model}: {why}"
@@ -148,6 +149,16 @@ def _notes(table: SuiteTable) -> list[str]:
 def _column(board: str) -> str:
     """The name of a board's column; no board's name has a colon."""
     return f"board:{board}" if board in {column.name for column in _OVERALL} else board
+
+
+def _metric_of(table: SuiteTable, board: SuiteBoard) -> str:
+    """What the board ranks by, and in which direction it is better, as a record of it says."""
+    for entry in table.entries:
+        if (record := entry.records.get(board.name)) is not None:
+            ranking = record.ranking
+            better = "" if ranking.has_digits else f", {ranking.better} is better"
+            return f" · {score_title(ranking, ranking.metric)}{better}"
+    return ""
 
 
 def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:

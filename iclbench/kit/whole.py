@@ -61,7 +61,10 @@ def _loads(plugin: Plugin) -> str:
         return "it provides nothing: a hook must return a list of entries"
     if not heavy:
         return "importing it is cheap"
-    return f"importing it imports {heavy}, which slows every command: name targets 'module:Name'"
+    return (
+        f"importing it imports {heavy}, which slows every command: put what needs it into a module "
+        "of its own, and name that in targets, 'package.module:Name'"
+    )
 
 
 def _expect_no_problem(plugin: Plugin, earlier: int = 0) -> None:
