@@ -9,10 +9,10 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from iclbench import Draws, Random, TaskConfig, added_later
+from iclbench import Draws, PrefixConfig, Random, added_later
 
 
-class LeastSquaresConfig(TaskConfig):
+class LeastSquaresConfig(PrefixConfig):
     """The distribution of the problems (Liu et al., D.3), with two additions."""
 
     dim: int = Field(5, ge=1, description="D, dimension of the inputs")
