@@ -117,6 +117,15 @@ class LinearSystem(NamedTuple):
         tokens = torch.cat([rows, last.unsqueeze(1)], dim=1)
         return tokens, _no_ids(tokens)
 
+    @staticmethod
+    def fill_padding(a: Tensor, size: Tensor) -> Tensor:
+        """Matrices a (B, N, N) with a₁₁ on the diagonal beyond `size` (B,).
+
+        They are invertible, and padding changes neither the solution nor the extreme eigenvalues.
+        """
+        padded = torch.arange(a.shape[1], device=a.device) >= size[:, None]
+        return a + torch.diag_embed(torch.where(padded, a[:, :1, 0], 0.0))
+
 
 class Categorical(NamedTuple):
     """In-context classification: examples (x, y), and queries whose classes are asked for.

@@ -12,7 +12,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from iclbench import Config, Signature, Solver, UsageError, report
+from iclbench import Config, LinearSystem, Signature, Solver, UsageError, report
 
 #: Units whose terms are added in one product.
 BLOCK = 256
@@ -143,15 +143,6 @@ def substitute(Q: Tensor, t: int) -> Tensor:
     return Q @ (_identity(Q) - entry)
 
 
-def fill_padding(a: Tensor, size: Tensor) -> Tensor:
-    """Return a (B, m, m) with its first pivot on the diagonal beyond `size` (B,).
-
-    The zeros there would be pivots outside the knots' range.
-    """
-    padded = torch.arange(a.shape[1], device=a.device) >= size[:, None]
-    return a + torch.diag_embed(torch.where(padded, a[:, :1, 0], 0.0))
-
-
 def geometric_knots(low: float, high: float, count: int) -> Tensor:
     """Return `count` knots from low to high with a constant ratio, in float64."""
     # In float64: `InverseSquare` rounds each knot once and rejects knots that then coincide.
@@ -229,7 +220,8 @@ class _Solve(nn.Module):
         if self.target == "solution":
             a: Tensor = prompt.a
             if hasattr(prompt, "size"):
-                a = fill_padding(a, prompt.size)
+                # The zeros of padding would be pivots outside the knots' range.
+                a = LinearSystem.fill_padding(a, prompt.size)
             return self._solve(a, prompt.b)[:, None]
         x: Tensor = prompt.x
         y: Tensor = prompt.y[..., 0]

@@ -16,7 +16,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from iclbench import Config, Signature, Solver
+from iclbench import Config, LinearSystem, Signature, Solver
 
 
 class System(NamedTuple):
@@ -41,14 +41,9 @@ Iterates = Callable[[System, int], Iterator[Tensor]]
 
 
 def system_of(prompt: Any) -> System:
-    """The prompt's systems; the first diagonal element of A fills the padded diagonal.
-
-    Padding then changes neither the solution nor the extreme eigenvalues.
-    """
-    a, size = prompt.a, prompt.size
-    padded = torch.arange(a.shape[1], device=a.device) >= size[:, None]
-    diagonal = torch.where(padded, a[:, :1, 0], torch.zeros_like(a[:, 0]))
-    return System(a + torch.diag_embed(diagonal), prompt.b.unsqueeze(2), prompt.x0.unsqueeze(2))
+    """The prompt's systems, with `LinearSystem.fill_padding`."""
+    a = LinearSystem.fill_padding(prompt.a, prompt.size)
+    return System(a, prompt.b.unsqueeze(2), prompt.x0.unsqueeze(2))
 
 
 def supports_systems(signature: Signature) -> str | None:
