@@ -163,6 +163,11 @@ class Text(NamedTuple):
         """Return no real features, (B, T, 0), and ids (B, T)."""
         return torch.zeros(*self.ids.shape, 0, device=self.ids.device), self.ids
 
+    def masked_after(self, position: int, vocabulary: int) -> Text:
+        """The text with every id after `position` replaced by another one of the vocabulary."""
+        seen = position + 1
+        return Text(torch.cat([self.ids[:, :seen], (self.ids[:, seen:] + 1) % vocabulary], dim=1))
+
 
 class Batch(NamedTuple):
     """A prompt with its target.

@@ -95,9 +95,8 @@ class TokenTask(PooledTask[ConfigT]):
         """Text: replaces every id after that read-out by another one."""
         if not isinstance(prompt, Text):
             return None
-        seen = self.signature.readout[position] + 1
-        others = (prompt.ids[:, seen:] + 1) % self.signature.vocabulary
-        return Text(torch.cat([prompt.ids[:, :seen], others], dim=1))
+        signature = self.signature
+        return prompt.masked_after(signature.readout[position], signature.vocabulary)
 
     def _asked(
         self, prediction: Tensor | FactoredLogits, target: Tensor

@@ -20,6 +20,7 @@ from iclbench import (
     Shift,
     Signature,
     Task,
+    Text,
     TrainingRandom,
     likeliest,
     map_tensors,
@@ -211,9 +212,7 @@ class RegBench(Task[RegBenchConfig]):
 
     def mask_after(self, prompt: Words, position: int) -> Words:
         """Replaces every id after that read-out by another one."""
-        seen = position + 1
-        others = (prompt.ids[:, seen:] + 1) % self.signature.vocabulary
-        return Words(torch.cat([prompt.ids[:, :seen], others], dim=1))
+        return Words(*Text(prompt.ids).masked_after(position, self.signature.vocabulary))
 
 
 def _mean(values: Tensor, asked: Tensor) -> Tensor:

@@ -225,9 +225,8 @@ class Stories(GradedTask[StoriesConfig]):
 
     def mask_after(self, prompt: Text, position: int) -> Text:
         """Replaces every id after that read-out by another one."""
-        seen = self.signature.readout[position] + 1
-        others = (prompt.ids[:, seen:] + 1) % self.corpus.vocabulary.size
-        return Text(torch.cat([prompt.ids[:, :seen], others], dim=1))
+        signature = self.signature
+        return prompt.masked_after(signature.readout[position], signature.vocabulary)
 
     def supports_model(self, model: Any) -> str | None:
         """A model that has no decoder must answer after every prefix to generate."""
