@@ -236,7 +236,8 @@ def regular_file(path: Path, most: int, links: bool = False) -> Iterator[Buffere
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             os.close(descriptor)
-            raise RecordError(f"{shown} is not a regular file")
+            kind = "a folder, not a file" if stat.S_ISDIR(status.st_mode) else "no regular file"
+            raise RecordError(f"{shown} is {kind}")
         with os.fdopen(descriptor, "rb") as file:
             if status.st_size > most:
                 raise RecordError(

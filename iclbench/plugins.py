@@ -79,6 +79,7 @@ class PluginHost:
         broken = [plugin.name for plugin in self.plugins if plugin.problem]
         notes = [f"left out: {', '.join(broken)}"] if broken else []
         notes += ["ICLBENCH_PLUGINS selects the plugins"] if self._is_restricted else []
+        notes += [f"it is a {other}" for other in CATALOG_HOOKS if name in self._providers(other)]
         raise UsageError(f"{error} ({'; '.join(notes)})") if notes else error
 
     def target(self, kind: str, name: str) -> tuple[Plugin, Any]:

@@ -52,5 +52,9 @@ def _row(line: Mapping[str, Any]) -> Row:
         **cells,
         "a − b": cells["difference"],
         "95% interval": f"{low} … {high}" if low else "",
-        "p": Cell(f"{line['p']:.1g}" if low else "", cells["p"].value),
+        "p": Cell(_p(line["p"]) if low else "", cells["p"].value),
     }
+
+
+def _p(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"

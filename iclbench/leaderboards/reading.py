@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..api.errors import PLUGIN_FAILURES, RecordError, problem_with, unknown
+from ..api.errors import (
+    PLUGIN_FAILURES,
+    IclbenchError,
+    RecordError,
+    UsageError,
+    problem_with,
+    unknown,
+)
 from ..api.record import Record
+from ..api.suite import SuiteBoard
+from ..plugins import host
 from ..runs.heldout import held_out_path
 from ..runs.objects import OBJECTS_FOLDER, Objects
 from ..runs.recorded_answers import read_answers
@@ -96,7 +105,21 @@ def require_task(store: RecordStore | Together, task: str | None) -> None:
     """Raise UsageError for a task that none of the store's records is of."""
     tasks = {path.parent.name for path in store.paths()}
     if tasks and task not in {None, *tasks}:
-        raise unknown("task of these records", str(task), tasks)
+        error = unknown("task of these records", str(task), tasks)
+        board = next((board for board in _boards_of_suites() if board.name == task), None)
+        if board is not None:
+            other = board.fields.get("task")
+            raise UsageError(f"{error} (board {task} of a suite is of task {other})")
+        raise error
+
+
+def _boards_of_suites() -> Iterator[SuiteBoard]:
+    """The boards of all suites that can be read."""
+    from ..runs.suites import find_suite
+
+    for _, entry in host().entries("suite"):
+        with suppress(IclbenchError):
+            yield from find_suite(entry.name).boards
 
 
 def sound_boards(

@@ -122,7 +122,7 @@ def test_show_prints_metrics_floor_and_curves(cli, tmp_path):
 
 def test_show_draws_curves_where_asked(cli, tmp_path, monkeypatch):
     cli("run", "--model", "transformer", "--task", "least-squares-prefixes", *TINY,
-        "--out", tmp_path)  # fmt: skip
+        "--recipe-args", "steps=60", "--out", tmp_path)  # fmt: skip
     assert "┌" not in cli("show", tmp_path).out
     monkeypatch.setenv("COLUMNS", "80")
     outcome = cli("show", tmp_path, "--plot")
@@ -216,6 +216,9 @@ def test_many_boards_are_shown_a_line_each(cli, tmp_path, monkeypatch):
     unknown = cli("leaderboard", "show", tmp_path, "--task", "rigde")
     assert (unknown.code, unknown.out) == (2, "")
     assert "unknown task of these records 'rigde'; did you mean 'ridge'?" in unknown.err
+    board = cli("leaderboard", "show", tmp_path, "--task", "emoji")
+    assert "(board emoji of a suite is of task imagenet)" in board.err
+    assert "(it is a task)" in cli("run", "--model", "multiply", "--task", "square").err
     assert len(json.loads(cli("leaderboard", "show", tmp_path, "--format", "json").out)) == 4
 
 

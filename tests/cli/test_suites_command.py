@@ -81,7 +81,7 @@ def test_a_dry_run_prints_the_cost_and_runs_nothing(cli, tmp_path, suite):
                   "--out", tmp_path / "out")  # fmt: skip
     assert outcome.code == 0
     assert "baseconv: train 3 seeds for 10m of core time each, 30m in all" in outcome.out
-    assert outcome.out.splitlines()[-1] == "cost: 1h of core time"
+    assert outcome.out.splitlines()[-1] == "cost: 1h of core time, not counting evaluation"
     assert not (tmp_path / "out").exists()
 
 
@@ -91,7 +91,7 @@ def test_a_dry_run_with_a_tuning_trains_though_the_untuned_run_has_a_record(cli,
     assert cli(*args, "--suite", suite).code == 0
     assert "cost: nothing to train" in cli(*on_suite).out
     tuned = cli(*on_suite, "--tune", "--trials", "2").out
-    assert "cost: 1 training with fixed steps\ntuning: 2 trials on the board" in tuned
+    assert "cost: 1 training with fixed steps, not counting evaluation\ntuning: 2 trials on the board" in tuned
     assert "regression  baseconv: train" in tuned
     assert "zero: record exists" in tuned
     alone = (*args, *TASK, *TINY)

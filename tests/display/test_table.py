@@ -181,6 +181,16 @@ def test_columns_that_were_asked_for_and_do_not_fit_are_stacked_whole(monkeypatc
     assert lines[-4:] == ["", "name     b", "", "below"]
 
 
+def test_what_all_stacked_rows_share_stands_once_above_them(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "20")
+    columns = [Column(name) for name in ("task", "model", "command", "empty")]
+    rows = [{"task": "t", "model": model, "command": "run " * 9} for model in ("a", "b")]
+    print_table(Table(columns, rows).select("all"))
+    command = f"command  {'run ' * 9}"
+    expected = ["task     t", command, "", "model    a", "", "model    b"]
+    assert capsys.readouterr().out.splitlines() == expected
+
+
 def test_names_that_would_be_cut_alike_take_the_place_of_a_column():
     rows = [{"name": f"{'a' * 20}{kind}{'z' * 40}", "steps": 1} for kind in "bc"]
     table = Table([Column("name", fit="shorten"), Column("steps", importance=1)], rows)
