@@ -56,7 +56,7 @@ def test_rows_with_other_targets_on_the_same_draws_are_not_compared(tmp_path):
 def test_records_of_two_dtypes_are_not_compared(tmp_path):
     pair = [run(model="zero", **ARGS, dtype=name, out=tmp_path) for name in ("float32", "float64")]
     assert pair[0].main.digest == pair[1].main.digest
-    with pytest.raises(UsageError, match="their dtype differ"):
+    with pytest.raises(UsageError, match="their dtypes differ"):
         compare(*pair)
 
 

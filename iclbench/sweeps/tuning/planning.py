@@ -115,7 +115,10 @@ def _request(plan: Plan, point: Point, seeds: int) -> RunSpec:
     recipe_args = {**request.recipe_args, **point.recipe_args}
     if request.budget is None:
         recipe_args["steps"] = max(1, round(SHARE * recipe.steps))
-        recipe_args["schedule_steps"] = recipe.schedule_steps or recipe.steps
+        # A constant rate from the first step on has no length that could be scaled.
+        is_constant = recipe_args.get("schedule", recipe.schedule) == "constant"
+        if not is_constant or recipe.warmup or recipe.stages:
+            recipe_args["schedule_steps"] = recipe.schedule_steps or recipe.steps
     return request.model_copy(
         update={
             "model_args": {**request.model_args, **point.model_args},
