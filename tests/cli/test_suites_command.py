@@ -91,7 +91,8 @@ def test_a_dry_run_with_a_tuning_trains_though_the_untuned_run_has_a_record(cli,
     assert cli(*args, "--suite", suite).code == 0
     assert "cost: nothing to train" in cli(*on_suite).out
     tuned = cli(*on_suite, "--tune", "--trials", "2").out
-    assert "cost: 1 training with fixed steps, not counting evaluation\ntuning: 2 trials on the board" in tuned
+    cost = "cost: 1 training with fixed steps, not counting evaluation"
+    assert f"{cost}\ntuning: 2 trials on the board" in tuned
     assert "regression  baseconv: train" in tuned
     assert "zero: record exists" in tuned
     alone = (*args, *TASK, *TINY)
