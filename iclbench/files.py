@@ -236,7 +236,8 @@ def regular_file(path: Path, most: int, links: bool = False) -> Iterator[Buffere
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             os.close(descriptor)
-            kind = "a folder, not a file" if stat.S_ISDIR(status.st_mode) else "no regular file"
+            is_folder = stat.S_ISDIR(status.st_mode)
+            kind = "a folder, not a file" if is_folder else "not a regular file"
             raise RecordError(f"{shown} is {kind}")
         with os.fdopen(descriptor, "rb") as file:
             if status.st_size > most:

@@ -68,7 +68,7 @@ def test_a_file_that_is_no_suite_is_refused_by_name(tmp_path, text):
 def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path):
     path = tmp_path / "pipe.toml"
     os.mkfifo(path)
-    with pytest.raises(UsageError, match="is no regular file"):
+    with pytest.raises(UsageError, match="is not a regular file"):
         find_suite(str(path))
 
 
