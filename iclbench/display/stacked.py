@@ -29,9 +29,9 @@ def stacked_lines(table: Table, columns: Sequence[Column], width: int) -> Iterat
 
 
 def _shared(table: Table, columns: Sequence[Column]) -> list[Column]:
-    """The columns in which all rows have the same."""
+    """The columns in which all rows have the same text."""
     texts = {c: {cell_of(row.get(c.name)).text for row in table.rows} for c in columns}
-    return [column for column in columns if len(texts[column]) == 1]
+    return [column for column in columns if len(texts[column]) == 1 and "" not in texts[column]]
 
 
 def _cell_lines(row: Row, column: Column, label: int, width: int) -> Iterator[str]:

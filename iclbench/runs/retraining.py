@@ -163,7 +163,7 @@ def _plan(path: Path, record: Record, here: Environment) -> Plan:
 
 
 def _checkpoint(path: Path, spec: ResolvedSpec) -> Path:
-    """The file that training began with: where the record says, or an object; else RecordError."""
+    """The file that training began with, where the record says or beside it, or RecordError."""
     reference = FileReference(sha256=str(spec.checkpoint_digest), format="safetensors")
     for file in (Path(str(spec.init)), Objects.beside(path).path(reference)):
         if file.is_file() and file_digest(file) == spec.checkpoint_digest:

@@ -191,6 +191,14 @@ def test_what_all_stacked_rows_share_stands_once_above_them(monkeypatch, capsys)
     assert capsys.readouterr().out.splitlines() == expected
 
 
+def test_stacked_rows_that_share_only_what_is_empty_begin_at_the_top(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "20")
+    columns = [Column(name) for name in ("command", "empty")]
+    rows = [{"command": f"{letter} " * 20} for letter in "ab"]
+    print_table(Table(columns, rows).select("all"))
+    assert capsys.readouterr().out.startswith("command  a a")
+
+
 def test_names_that_would_be_cut_alike_take_the_place_of_a_column():
     rows = [{"name": f"{'a' * 20}{kind}{'z' * 40}", "steps": 1} for kind in "bc"]
     table = Table([Column("name", fit="shorten"), Column("steps", importance=1)], rows)
