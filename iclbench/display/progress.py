@@ -34,12 +34,14 @@ if TYPE_CHECKING:
 
 def training_cost(spec: ResolvedSpec) -> str:
     """What a training takes: its seeds, and the steps or the budget of each."""
-    seeds = counted(len(spec.seeds), "seed")
+    count = len(spec.seeds)
+    seeds = counted(count, "seed")
     if spec.budget is None:
         return f"{seeds} for {spec.recipe_args['steps']:,} steps"
     budget = Budget.parse(spec.budget)
-    total = budget.times(len(spec.seeds))
-    return f"{seeds} for {budget} of {budget.kind} each, {total} in all"
+    if count == 1:
+        return f"{seeds} for {budget} of {budget.kind}"
+    return f"{seeds} × {budget} = {budget.times(count)} of {budget.kind}"
 
 
 def action_of(spec: ResolvedSpec) -> str:

@@ -43,10 +43,14 @@ def lags(length: int, causal: bool, device: torch.device) -> tuple[Tensor, Tenso
 
 
 def convolve_fft(u: Tensor, h: Tensor, causal: bool) -> Tensor:
-    """Convolve u (B, S, C) with the taps h (S, C) by FFT → (B, S, C)."""
+    """Convolve u (B, S, C) with the taps h (S, C) by FFT → (B, S, C), in the dtype of u.
+
+    An FFT of bfloat16 does not exist: under autocast it computes in float32.
+    """
     length = u.shape[1]
+    dtype = torch.promote_types(u.dtype, torch.float32)
     # Padding to twice the length keeps the circular convolution from wrapping around.
     n = 2 * length if causal else length
-    spectrum = torch.fft.rfft(u, n, dim=1) * torch.fft.rfft(h, n, dim=0)
+    spectrum = torch.fft.rfft(u.to(dtype), n, dim=1) * torch.fft.rfft(h.to(dtype), n, dim=0)
     convolved: Tensor = torch.fft.irfft(spectrum, n, dim=1)
-    return convolved[:, :length]
+    return convolved[:, :length].to(u.dtype)

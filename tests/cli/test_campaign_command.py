@@ -41,7 +41,7 @@ def test_the_plan_says_what_is_left_and_a_run_finishes_it(cli, file, tmp_path):
     plan = cli(*command, "--dry-run", "--workers", "2")
     assert plan.code == 0
     assert "first: small\n  0 of 2 done, 1 s left" in plan.out
-    assert "lsa: train 1 seed for 1s of core time each" in plan.out
+    assert "lsa: train 1 seed for 1s of core time\n" in plan.out
     assert "gd-transformer: unsupported: it answers class" in plan.out
     # The second cell is a solver, so that two workers are no faster than one.
     assert "left: 1 s of training, or at least 1 s with 2 at once; evaluation" in plan.out

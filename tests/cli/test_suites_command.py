@@ -80,7 +80,7 @@ def test_a_dry_run_prints_the_cost_and_runs_nothing(cli, tmp_path, suite):
                   "--budget", "10m", "--seeds", "3", "--model-args", "transformer.layers=1",
                   "--out", tmp_path / "out")  # fmt: skip
     assert outcome.code == 0
-    assert "baseconv: train 3 seeds for 10m of core time each, 30m in all" in outcome.out
+    assert "baseconv: train 3 seeds × 10m = 30m of core time" in outcome.out
     assert outcome.out.splitlines()[-1] == "cost: 1h of core time, not counting evaluation"
     assert not (tmp_path / "out").exists()
 
