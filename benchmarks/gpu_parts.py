@@ -119,6 +119,8 @@ def many(call: Slice) -> int:
     plain = makers(configuration, call.device)["plain loop"]()
     with full_precision(torch.float32):
         engine = EngineLoop(configuration, count, call.device)
+        if call.device == "cuda":  # without the comparison of programs
+            torch.cuda.reset_peak_memory_stats()
         rates = {}
         for name, loop, models in (("loop", plain, 1), ("engine", engine, count)):
             loop.advance(2 * configuration.chunk)  # the graph is captured

@@ -132,7 +132,9 @@ def _message(error: BaseException) -> str:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory was short: on a CPU, and in CUDA's libraries, torch has no type for that."""
     short_of = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
-    words = ("DefaultCPUAllocator: ", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
+    words = (
+        "DefaultCPUAllocator: ", "CUDA error: out of memory", "_ALLOC_FAILED", "ALLOCATION_FAILED",
+    )  # fmt: skip
     return short_of or any(word in str(error) for word in words)
 
 

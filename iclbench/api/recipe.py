@@ -75,8 +75,8 @@ class Recipe(Config):
     chunk: int = Field(
         20,
         ge=1,
-        description="number of steps whose data are drawn at once (another number draws other "
-        "data); an interrupted run stops after them",
+        description="number of steps whose data are drawn at once (a chunk); another number gives "
+        "other data; an interrupted run stops at the end of a chunk",
     )
     accumulate: int = added_later(
         1,

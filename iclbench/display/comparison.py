@@ -12,14 +12,17 @@ from ..leaderboards.pairs import paired_lines
 from .records import title_of
 from .table import Cell, Column, Row, Table
 
+#: Differences below this part of the means are rounding.
+ROUNDING = 1e-9
+
 _COLUMNS = (
-    Column("metric", fit="shorten"),
-    Column("statistic", importance=3),
-    Column("a", right=True, importance=2),
-    Column("b", right=True, importance=2),
+    Column("metric", fit="wrap", narrowest=16),
+    Column("statistic", extra=True),
+    Column("a", right=True, importance=1),
+    Column("b", right=True, importance=1),
     Column("a − b", right=True),
     Column("95% interval", right=True),
-    Column("p", right=True, importance=1),
+    Column("p", right=True, importance=2),
     Column("better"),
     Column("note", fit="wrap", narrowest=14),
     Column("low", right=True, extra=True),
@@ -40,16 +43,21 @@ def comparison_table(first: Record, second: Record) -> Table:
 
 def _row(line: Mapping[str, Any]) -> Row:
     """The texts of a line; numbers are followed by those that are not rounded."""
-    write = digits if line["statistic"] == "mean digits" else short
+    in_digits = line["statistic"] == "mean digits"
+    write = digits if in_digits else short
     numbers = {name: value for name, value in line.items() if isinstance(value, float)}
+    rounding = ROUNDING * max(abs(line["a"]), abs(line["b"]))
     cells = {
-        name: Cell(write(value), value) if math.isfinite(value) else Cell("", None)
+        name: Cell(write(0.0 if abs(value) <= rounding and name != "p" else value), value)
+        if math.isfinite(value)
+        else Cell("", None)
         for name, value in numbers.items()
     }
     low, high = cells["low"].text, cells["high"].text
     return {
         **line,
         **cells,
+        "metric": Cell(f"{'digits of ' * in_digits}{line['metric']}", line["metric"]),
         "a − b": cells["difference"],
         "95% interval": f"{low} … {high}" if low else "",
         "p": Cell(_p(line["p"]) if low else "", cells["p"].value),

@@ -19,7 +19,7 @@ def costs_table(cells: Sequence[CellCost]) -> Table:
     columns = (
         *_WHOSE,
         Column("seeds", right=True, importance=3),
-        Column("steps", right=True, importance=2),
+        Column("steps", right=True, importance=2, label="steps/seed"),
         Column("hours", right=True),
         Column("tuning", right=True),
         Column("operations", right=True, importance=1),
@@ -37,7 +37,8 @@ def costs_table(cells: Sequence[CellCost]) -> Table:
         }
         for cell in cells
     ]
-    return Table(columns, rows, notes=[line for text in sums_of(cells) for line in ("", text)])
+    sums = [line for text in sums_of(cells) for line in ("", text)]
+    return Table(columns, rows, notes=["hours and operations are those of all seeds", *sums])
 
 
 def digits_table(costs: Sequence[DigitsCost]) -> Table:

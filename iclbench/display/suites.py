@@ -26,7 +26,7 @@ STATE = "bytes/layer"
 
 
 _OVERALL = (
-    Column("model", fit="shorten"),
+    Column("model", fit="wrap"),
     Column("score", right=True),
     Column("rank", right=True, importance=2),
     Column("boards", right=True),
@@ -47,7 +47,7 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
     `reasons` says why a model has no row on a board, by board and model.
     """
     overall = overall_table(table)
-    parts: list[str | Table] = [overall.title, *_tracks(table), replace(overall, title="")]
+    parts: list[str | Table] = [overall.title, *_tracks(table), *_by_origin(overall)]
     without = []
     for board in table.suite.boards:
         known = any(name == board.name for name, _ in reasons or {})
@@ -70,6 +70,14 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
             if name == board.name
         ]
     return [*parts, f"no records yet: {', '.join(without)}"] if without else parts
+
+
+def _by_origin(overall: Table) -> list[Table]:
+    """The lines of what was trained, then those of what it is compared with."""
+    trained = [row for row in overall.rows if row["origin"] == "trained"]
+    others = [row for row in overall.rows if row["origin"] != "trained"]
+    parts = [replace(overall, rows=rows, title="") for rows in (trained, others) if rows]
+    return [*parts[:1], *(replace(part, notes=()) for part in parts[1:])]
 
 
 def _tracks(table: SuiteTable) -> list[str]:
@@ -126,11 +134,12 @@ def _notes(table: SuiteTable) -> list[str]:
     """Which means can be compared, and the boards that are in none."""
     notes = []
     if any(entry.rank for entry in table.entries):
-        notes.append(
-            "rank: models of a track with scores on the same boards; a model is ahead of another "
-            "only if their intervals do not overlap, lengthened to hold for all of them at once. "
-            "Compare no other means"
-        )
+        notes += [
+            "rank: models of a track are compared by their means over the boards that all of them "
+            "have; a model is ahead of another only if their intervals do not overlap, lengthened "
+            "to hold for all of them at once. Compare no other means",
+            "boards: how many the score is over, of those that count",
+        ]
     if any(entry.mean is None for entry in table.entries):
         notes.append("no score: a model needs records on at least half of the boards that count")
     names = [board.name for board in table.suite.boards if board.name not in table.counted]
@@ -177,7 +186,7 @@ def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
                 "state": _state(record),
             })  # fmt: skip
     columns = (
-        Column("model", fit="shorten"),
+        Column("model", fit="wrap"),
         Column("score", right=True),
         Column("value", right=True, importance=1),
         Column("track", importance=2),
@@ -208,7 +217,7 @@ def _fixed(value: float) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4g}"
+    return "unknown" if value is None else f"{value:#.4g}".rstrip(".")
 
 
 def _state(*records: Record) -> Cell:

@@ -139,7 +139,7 @@ def _sum(all_cells: Sequence[CellCost], on_gpu: bool) -> str:
     tuned = sum(hours or 0.0 for hours in tunings)
     operations = sum(cell.operations or 0.0 for cell in cells)
     text = (
-        f"{counted(len(cells), 'cell')}: {trained + tuned:.3g} {kind} hours, of which "
+        f"{counted(len(cells), 'trained row')}: {trained + tuned:.3g} {kind} hours, of which "
         f"{trained:.3g} training and {tuned:.3g} tuning; {operations:.2e} operations of training"
     )
     unmeasured = sum(cell.hours is None for cell in cells)

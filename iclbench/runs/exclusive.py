@@ -46,13 +46,12 @@ def lock_of(checkpoint: Path) -> Path:
 
 
 def is_trained_elsewhere(checkpoint: Path) -> bool:
-    """Whether a process holds the checkpoint's lock; deletes what a killed one has left of it."""
+    """Whether a process holds the checkpoint's lock, which a killed one may have left behind."""
     path = lock_of(checkpoint)
     if not path.exists():
         return False
     try:
         with FileLock(path, blocking=False):
-            path.unlink()
             return False
     except (Timeout, OSError, NotImplementedError):
         return True

@@ -22,7 +22,7 @@ from ..api.task import Task
 from ..discovery import Plugin
 from ..plugins import host
 from ..precision import default_modes
-from ..training.optimizers.choice import with_whole_optimizer
+from ..training.optimizers.choice import same_optimizer, with_whole_optimizer
 from ..training.schedules import require_used
 from .fixed_steps import FixedSteps
 from .grading import Grading
@@ -122,11 +122,12 @@ def resolve(request: RunSpec) -> Plan:
     origin = origin_of(request, architecture)
     with bounded_model(request.model):
         given = given_weights(request, architecture, task, origin)
+    models = len(request.seeds) if origin == "trained" else max(1, len(given.states))
+    require_storable(models, request.eval_prompts, task)
     config, refused = _model_config(request, architecture, recipe, given, origin)
     if origin == "trained":
-        require_room(
-            recipe.batch * recipe.chunk, task.signature, f"recipe {request.recipe}: a chunk"
-        )
+        size = recipe.batch * recipe.chunk
+        require_room(size, task.signature, f"recipe {request.recipe}: a chunk")
         _require_dtype(request, recipe)
     _require_supported(request, architecture, task, config)
     metrics = tuple(_metric(name, task) for name in request.metrics)
@@ -194,10 +195,10 @@ def _recipe(request: RunSpec, task_class: type[Task[Any]]) -> Recipe:
     for name in ("model_args", "task_args"):
         if name in request.recipe_args:
             raise UsageError(f"recipe_args: {name} are given by {flag(name)}")
-    named, values = recipe, {**recipe.model_dump(), **request.recipe_args}
-    if values["optimizer"] != recipe.optimizer:  # the recipe's arguments are its optimizer's
-        values["optimizer_args"] = request.recipe_args.get("optimizer_args", {})
-    recipe = parse_config(Recipe, values, f"recipe {request.recipe}")
+    named, given = recipe, request.recipe_args
+    recipe = parse_config(Recipe, {**named.model_dump(), **given}, f"recipe {request.recipe}")
+    if "optimizer_args" not in given and not same_optimizer(recipe.optimizer, named.optimizer):
+        recipe = recipe.model_copy(update={"optimizer_args": {}})
     require_used(recipe, named)
     if request.budget is not None:
         if "steps" in request.recipe_args:
@@ -244,7 +245,6 @@ def _task(request: RunSpec, task_class: type[Task[Any]], recipe: Recipe) -> Task
         task.at_stage(stage.task_args)  # raises UsageError for what a stage can't set
     size = len(task.cases) * request.eval_prompts
     require_room(size, task.signature, f"task {request.task}")
-    require_storable(len(request.seeds) * request.eval_prompts, task)
     return task
 
 

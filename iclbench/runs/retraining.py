@@ -295,4 +295,6 @@ def _proved(record: Record, proof: Proof, again: ReadyModels, seconds: float) ->
                 MAIN: record.main.model_copy(update={"seconds": seconds}),
             },
         }
-    return record.model_copy(update=changes).sealed()
+    proved = record.model_copy(update=changes)
+    missing = {n: why for n, why in record.missing.items() if getattr(proved, n) is None}
+    return proved.model_copy(update={"missing": missing}).sealed()

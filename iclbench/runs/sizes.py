@@ -65,12 +65,15 @@ def require_room(prompts: int, signature: Signature, what: str) -> None:
         )
 
 
-def require_storable(evaluations: int, task: Task[Any]) -> None:
+def require_storable(models: int, prompts: int, task: Task[Any]) -> None:
     """Raise UsageError for more values than a record holds, before anything is trained.
 
-    `evaluations` are pairs of a model and a prompt.
+    Every model has values of every prompt, of the metric that ranks and along every axis. What else
+    the task measures shows only in the evaluation, which keeps the models if it is too much.
     """
-    values = evaluations * max(1, sum(len(axis.values) for axis in task.axes.values()))
+    measured = {task.primary.metric: 1} | {n: len(a.values) for n, a in task.axes.items()}
+    numbers = sum(measured.values())
+    values = models * prompts * numbers
     if values > MOST_VALUES:
         raise UsageError(
             f"task {task.name}: {values:,} values are more than a record holds ({MOST_VALUES:,}); "

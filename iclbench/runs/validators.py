@@ -12,9 +12,11 @@ from torch import nn
 
 from ..api.costs import SCORES, Operations, ValidationCurve
 from ..api.digits import digits
+from ..api.errors import is_out_of_memory
 from ..api.evaluation import EvaluationContext
 from ..api.random import derive_seed, torch_generator
 from ..api.recipe import Recipe
+from ..devices import free_memory
 from ..precision import DTYPES
 from ..training.clock import Clock
 from ..training.loop import Trained, Training
@@ -56,9 +58,20 @@ class Validator:
     def score(self, module: nn.Module) -> Scores | None:
         """Return the mean and quantiles over the prompts of the digits, or of the metric.
 
-        None where the metric is a grade, since grading costs money. Raises RunError where the task
+        None where the metric is a grade, since grading costs money. Where memory is short beside a
+        training, from then on with half as many prompts at once. Raises RunError where the task
         does not measure what it ranks by.
         """
+        try:
+            return self._score(module)
+        except Exception as error:
+            if self._batch_size == 1 or not is_out_of_memory(error):
+                raise
+        free_memory()
+        self._batch_size //= 2
+        return self.score(module)
+
+    def _score(self, module: nn.Module) -> Scores | None:
         task = self.plan.task
         generator = torch_generator("cpu", "validation")
         context = EvaluationContext(self.device, generator, batch_size=self._batch_size)

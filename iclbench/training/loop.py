@@ -255,7 +255,7 @@ class Training(TrainingState):
         self.notes += choice.reasons
         group_size = choice.how.group_size
         if self.device.type != "cpu" and 1 < group_size < self.replicas.count:
-            self.notes.append(f"only {group_size} of them fit in memory at once")
+            self.notes.append(f"only {group_size} replicas fit in memory at once")
         return choice
 
     def _trials(self) -> list[Batch]:

@@ -24,7 +24,7 @@ def iclbench_commands() -> list[Entry]:
     return [
         Entry(
             "features",
-            "Extract image features with a frozen backbone, for the task imagenet.",
+            "Extract features of images for the task imagenet.",
             f"{_HOME}.command:features",
         )
     ]

@@ -105,8 +105,9 @@ def _conditioned(x: Tensor, rotation: Tensor, condition_number: float) -> Tensor
     # Q of a Gaussian matrix is uniformly random only after its columns take the signs of R's
     # diagonal: those that LAPACK gives would favor a sign of the first examples. One of the two
     # factors is enough.
-    left, upper = torch.linalg.qr(design)
+    # On a CPU, wherever x is: cuSOLVER factorizes small matrices one by one.
+    left, upper = (factor.to(x) for factor in torch.linalg.qr(design.cpu()))
     left = left * upper.diagonal(dim1=1, dim2=2).sign().unsqueeze(1)
-    right = torch.linalg.qr(rotation)[0]
+    right = torch.linalg.qr(rotation.cpu())[0].to(x)
     design = (left * values.to(x)) @ right.transpose(1, 2)
     return torch.cat([design, query], dim=1)

@@ -28,6 +28,8 @@ Penalty = Annotated[float, Field(ge=0)]
 
 #: The largest condition number without a penalty: the normal equations square it.
 MOST_ILL_CONDITIONED = 1e6
+#: Matrices whose eigenvalues are computed at once: cuSOLVER refuses some 32,000.
+AT_ONCE = 8192
 
 
 class RidgeConfig(LeastSquaresConfig):
@@ -130,7 +132,8 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
         if self.config.step != "optimal":
             return torch.full_like(ridge, self.config.step)
         # Gradient descent from 0 stays in the row space, where no eigenvalue is 0.
-        values = torch.linalg.eigvalsh(x @ x.mT if x.shape[1] < x.shape[2] else x.mT @ x)
+        gram = x @ x.mT if x.shape[1] < x.shape[2] else x.mT @ x
+        values = torch.cat([torch.linalg.eigvalsh(part) for part in torch.split(gram, AT_ONCE)])
         step: Tensor = 2.0 / (values[:, 0] + values[:, -1] + 2.0 * ridge)
         return step
 

@@ -25,7 +25,8 @@ def test_a_terminal_shows_which_is_better(cli, pair, monkeypatch):
     assert "a: averaging on least-squares" in shown
     assert "$ iclbench run --model least-squares-qr" in shown
     line = compare(*pair).loc["squared_error"]
-    (row,) = [text for text in shown.splitlines() if text.startswith("squared_error")]
+    (row,) = [text for text in shown.splitlines() if text.startswith("digits of")]
+    assert f"  {line.a:.2f}  {line.b:.2f}  " in row
     assert f"{line.difference:.2f}  {line.low:.2f} … {line.high:.2f}" in row
     assert line.better == "b"
     assert " b" in row

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.scale import Scale
 from iclbench.leaderboards.site.model import (
     Scored,
     _commands,
     _settings,
+    _share,
     model,
 )
 from iclbench.leaderboards.site.task_words import short_titles
@@ -119,14 +121,25 @@ def test_the_main_board_is_that_of_all_models(board, about):
     assert {view["setting"].split(", ")[-2] for view in elsewhere} == {"2,048 prompts"}
 
 
+@pytest.mark.parametrize(
+    ("ends", "share"), [((-9.0, -8.0), ">100%"), ((50.0, 60.0), "<0%"), ((-9.0, 1e6), "0%")]
+)
+@pytest.mark.parametrize("name", ["solver", ""])
+def test_a_row_beyond_chance_or_the_reference_is_said_to_be(board, about, ends, share, name):
+    row = next(row for row in board.rows if row.is_trained)
+    cell = _share(Scale(*ends, name), row, board, about)
+    assert cell["share"] == share
+    assert cell["share_of"] == f"0% is chance, 100% {name or 'the best row'}"
+
+
 def test_the_command_is_of_the_board_with_most_rows(board, about):
     view = model("baseconv", [board], about)
     titles = [title for title, _ in view["commands"]]
     assert titles == ["trained, on Least squares", "constructed, on Least squares"]
     few = evaluated(board, task_args={**board.evaluation.task_args, "dim": 7})
     large, small = (
-        Scored(next(row for row in one.rows if row.is_trained), one, "", share)
-        for one, share in ((board, 0.1), (few, 0.9))
+        Scored(next(row for row in one.rows if row.is_trained), one, "", Scale(0.0, reference))
+        for one, reference in ((board, 1e6), (few, 1.0))
     )
     ((_, command),) = _commands([small, large], about)
     assert command == large.row.record.command

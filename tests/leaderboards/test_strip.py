@@ -35,6 +35,13 @@ def test_a_strip_has_the_row_its_interval_and_its_peers_as_links(board, trained)
     assert strip(replace(first, score=None), board) == ""
 
 
+def test_a_row_beyond_the_axis_is_an_arrow(board, trained):
+    assert "beyond" not in strip(trained[0], board)
+    drawn = strip(replace(trained[0], score=-50.0), board)
+    assert drawn.count('class="point beyond"') == 1
+    assert "<circle class=\"point" not in drawn
+
+
 def test_of_many_rows_some_are_drawn(board, trained):
     first, other = trained
     scores = [other.score + 1e-6 * i for i in range(500)]

@@ -214,13 +214,16 @@ def test_boards_without_a_row_are_shown_and_not_imputed(records, capsys):
 
 def test_the_state_of_a_layer_stands_beside_the_parameters(records):
     table = score_suite(SUITE, all_of(records))
-    overall, first, *_ = [part for part in suite_parts(table) if isinstance(part, Table)]
+    overall, others, first, *_ = [p for p in suite_parts(table) if isinstance(p, Table)]
     (trained,) = [e for e in table.entries if e.origin == "trained"]
     size = trained.records["regression"].state_bytes
     for part in (overall, first):
         row = next(row for row in part.rows if row["model"] == trained.label)
         assert row["state"] == Cell(f"{size:,.0f}", size)
-        assert all(r["state"].value is None for r in part.rows if r["model"] == "zero")
+    assert {row["origin"] for row in overall.rows} == {"trained"}
+    assert "trained" not in {row["origin"] for row in others.rows}
+    for part in (others, first):
+        assert [r["state"].value for r in part.rows if r["model"] == "zero"] == [None]
 
 
 def trained_entries(records, *group):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from torch import nn
 
 from iclbench import Architecture, UsageError, load_task, run
-from iclbench.runs.inspection import find_problem
+from iclbench.runs.inspection import find_problem, predict_otherwise
 
 TASK = load_task("least-squares", dim=2, examples=4)
 
@@ -51,6 +52,26 @@ def test_the_problem_is_named(fault):
 
 def test_a_sound_model_has_no_problem():
     assert find_problem(Model(lambda y: y), TASK) is None
+
+
+class PositiveDefinite(nn.Module):
+    """Fails where random parameters make its matrix indefinite."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(2, 2))
+
+    def forward(self, prompt):
+        matrix = torch.eye(2) + self.weight + self.weight.mT
+        return prompt.query[:, :, :1] * torch.linalg.cholesky(matrix)[0, 0]
+
+
+def test_a_model_that_fails_at_random_parameters_is_compared_at_its_own():
+    module = PositiveDefinite()
+    assert not predict_otherwise(module, copy.deepcopy(module), TASK)
+    other = copy.deepcopy(module)
+    other.weight.data[0, 0] = 1
+    assert predict_otherwise(module, other, TASK)
 
 
 class Hidden(Model):

@@ -164,6 +164,7 @@ def test_another_optimizer_takes_no_arguments_of_the_recipe_s():
 
     assert "eps" in optimizer_args()
     assert "eps" in optimizer_args(steps=5)
+    assert optimizer_args(optimizer="ADAM") == optimizer_args()  # the same one
     assert optimizer_args(optimizer="torch.optim.SGD") == {}
     given = {"momentum": 0.9}
     assert optimizer_args(optimizer="torch.optim.SGD", optimizer_args=given) == given

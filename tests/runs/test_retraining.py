@@ -146,6 +146,19 @@ def test_a_sound_record_is_proved_and_its_claims_give_way(records):
     assert "proof" in claims(proved, Objects.beside(path))
 
 
+def test_what_an_old_record_lacked_is_there_once_it_is_proved(records):
+    """Records before budgets and validation curves say why they lack them."""
+    lacking = dict.fromkeys(["budget", "validation_curve"], "not measured then")
+    path = edit(lambda c: c.update(**dict.fromkeys(lacking), missing=lacking))(records)
+    assert problem_of(path, verify) is None
+    outcome = retrain(path)
+    assert outcome.record.proof.same_bits
+    write_proof(path, outcome.record, read_record(path))
+    assert read_record(path).missing == {}
+    assert read_record(path).budget is not None
+    assert problem_of(path, verify) is None
+
+
 @pytest.mark.parametrize("plugin", [0, 1], ids=["harness", "plugin"])
 def test_a_claim_of_other_code_gives_way_where_the_bits_are_the_same(records, plugin):
     path = edit(lambda c: c["plugins"][plugin].update(version="9.9", source="0" * 64))(records)

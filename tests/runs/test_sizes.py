@@ -20,7 +20,10 @@ LEAST_SQUARES = {"model": "zero", "task": "least-squares"}
     ("request_", "reason"),
     [
         ({"eval_prompts": 10**12}, "1,000,000,000,000 prompts need"),
-        ({"eval_prompts": 10**6, "seeds": tuple(range(200))}, "200,000,000 values are more than"),
+        (
+            {"model": "transformer", "eval_prompts": 10**6, "seeds": tuple(range(200))},
+            "200,000,000 values are more than",
+        ),
         ({"task_args": {"examples": 10**9}}, "examples=1,000,000,000 is too large"),
         ({"task_args": {"dim": 10**7, "examples": 10**7}}, "2,048 prompts need"),
         ({"model": "transformer", "model_args": {"layers": 10**9}}, "layers=1,000,000,000"),
@@ -37,6 +40,17 @@ def test_a_request_that_needs_too_much_is_refused_at_once(request_, reason):
     with pytest.raises(UsageError, match=reason):
         resolve(RunSpec(**{**LEAST_SQUARES, **request_}))
     assert time.process_time() - start < 10
+
+
+def test_what_a_record_can_hold_depends_on_models_and_metrics(monkeypatch):
+    monkeypatch.setattr("iclbench.runs.sizes.machine_memory", lambda: 10**15)
+    many = {"task": "least-squares", "eval_prompts": 30_000_000}
+    assert resolve(RunSpec(model="least-squares-qr", **many))  # one model, whatever the seeds
+    with pytest.raises(UsageError, match="150,000,000 values are more than"):
+        resolve(RunSpec(model="transformer", **many))
+    many["eval_prompts"] = 7_000_000  # an error for each of 21 prefixes, and their mean
+    with pytest.raises(UsageError, match="154,000,000 values are more than"):
+        resolve(RunSpec(model="least-squares-qr", **many | {"task": "least-squares-prefixes"}))
 
 
 class Layers(Config):

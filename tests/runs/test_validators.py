@@ -72,6 +72,44 @@ def test_scores_that_are_not_finite_are_none():
 
 
 @pytest.mark.usefixtures("unlimited")
+class Hungry(torch.nn.Module):
+    """Has memory for at most 8 prompts at once."""
+
+    def __init__(self, module, error):
+        super().__init__()
+        self.module, self.error, self.sizes = module, error, []
+
+    def forward(self, prompt):
+        self.sizes.append(len(prompt.tokens))
+        if self.sizes[-1] > 8:
+            raise self.error
+        return self.module(prompt)
+
+
+def test_where_memory_is_short_fewer_prompts_are_evaluated_at_once():
+    plan = resolve(RunSpec(model="lsa", **TINY))
+    module, device = initial_module(plan, 0), torch.device("cpu")
+    expected = Validator(plan, 64, device, 8).score(module)
+    hungry = Hungry(module, RuntimeError("CUFFT_ALLOC_FAILED"))
+    validator = Validator(plan, 64, device, 32)
+    assert validator.score(hungry) == expected
+    assert hungry.sizes == [32, 16] + 8 * [8]
+    assert validator.score(hungry) == expected
+    assert hungry.sizes[10:] == 8 * [8]  # it has learned from it
+    for size, error in ((1, MemoryError()), (32, ValueError("a mistake"))):
+        with pytest.raises(type(error)):
+            Validator(plan, 64, device, size).score(Faulty(error))
+
+
+class Faulty(torch.nn.Module):
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def forward(self, prompt):
+        raise self.error
+
+
 def test_a_record_has_the_curve_of_every_seed(tmp_path):
     record = run(**SMALL, out=tmp_path)
     curve = record.validation_curve

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 from fake_queue import FakeQueue
 from test_campaign import campaign, first, folder
@@ -12,6 +15,7 @@ from iclbench import Executor, RunError, submit_sweep, sweep
 from iclbench.api.executor import JobListener
 from iclbench.runs.settings import Settings
 from iclbench.sweeps.campaign.run import run_campaign
+from iclbench.sweeps.jobs import run_job
 from iclbench.sweeps.status import sweep_status
 from iclbench.sweeps.tuning.search import tune
 from iclbench.sweeps.tuning.settings import SearchSettings
@@ -56,8 +60,25 @@ def test_a_program_of_trials_whose_process_died_gets_another_turn_alone(tmp_path
     assert ["SIGKILL" in trial.failure for trial in lost] == [True] * len(lost)
     assert bool(lost) == (deaths == 2)
     assert ("to run again: its process was killed by SIGKILL" in lines[0]) == (deaths > 0)
-    # One program at a time, and only where one died.
-    assert executor.calls[1:] == [(1, 1)] * (deaths > 0)
+    # One program at a time, and only where one died; in another process, which may die as well.
+    assert executor.calls[1:] == [(1, 3)] * (deaths > 0)
+
+
+def run_or_die(job):
+    """Dies as where memory is short, in a program of two layers."""
+    if job["requests"][0]["model_args"]["layers"] == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run_job(job)
+
+
+@pytest.mark.slow
+def test_a_program_of_trials_that_ends_every_process_ends_no_search(tmp_path, monkeypatch):
+    monkeypatch.setattr("iclbench.sweeps.tuning.search.run_job", run_or_die)
+    search = SearchSettings(trials=12, space=SPACE, workers=2)
+    document = tune(plan_of(), Settings(tmp_path, device="cpu"), search)
+    deaths = ["SIGKILL" in (trial.failure or "") for trial in document.trials]
+    assert deaths == [trial.model_args["layers"] == 2 for trial in document.trials]
+    assert {True, False} == set(deaths)
 
 
 def test_a_cell_without_an_outcome_has_failed(folder, provide):

@@ -256,7 +256,7 @@ def _dot(row: Row, y: float, frame: _Frame, radius: float) -> Iterator[str]:
         # Rounding may put a mean beside an interval of no width.
         a, b = frame.at(min(low, score)), frame.at(max(high, score))
         yield f'<line class="whisker" x1="{a:.1f}" x2="{b:.1f}" y1="{y}" y2="{y}"/>'
-    yield _point(score, y, frame, radius)
+    yield point(score, y, frame.axis, frame.x, radius)
 
 
 def _values(rows: Sequence[Row]) -> str:
@@ -270,12 +270,13 @@ def _value(row: Row) -> str:
     return with_minus(formats.score(row.score or 0.0, row.record.ranking)) + mark
 
 
-def _point(score: float, y: float, frame: _Frame, radius: float) -> str:
+def point(score: float, y: float, axis: Axis, to_x: ToPixels, radius: float) -> str:
     """A dot, or an arrow at the end of the axis beyond which the score lies."""
-    x, low, high = frame.at(score), frame.axis.low, frame.axis.high
+    low, high = axis.low, axis.high
+    x = to_x(min(max(score, low), high))
     if low <= score <= high:
         return f'<circle class="point" cx="{x:.1f}" cy="{y}" r="{radius:g}"/>'
-    points_right = (score > high) == (frame.x(high) > frame.x(low))
+    points_right = (score > high) == (to_x(high) > to_x(low))
     tip = x + (radius + 1) * (1 if points_right else -1)
     edges = f"{y - radius - 1:g}V{y + radius + 1:g}"
     return f'<path class="point beyond" d="M{tip:.1f} {y}L{x:.1f} {edges}Z"/>'

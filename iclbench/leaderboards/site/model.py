@@ -17,7 +17,7 @@ from ..descriptions import Descriptions
 from ..grouping import grouped
 from ..representative import representing, weakness
 from ..row import Row
-from ..scale import board_scale
+from ..scale import Scale, board_scale
 from . import settings
 from .figure import View, figures
 from .formula import mathml
@@ -30,12 +30,12 @@ from .task_words import setting_in_words, short_titles, told_apart_by_prompts
 
 
 class Scored(NamedTuple):
-    """A row with its board, what that is called, and where it lies from chance, 0, to floor, 1."""
+    """A row with its board, what that is called, and the board's scale."""
 
     row: Row
     board: Board
     setting: str
-    share: float | None
+    scale: Scale
 
 
 def by_model(boards: Iterable[Board]) -> dict[str, list[Board]]:
@@ -54,9 +54,7 @@ def model(name: str, everything: Sequence[Board], about: Descriptions) -> View:
     results = []
     for board, setting in zip(boards, _settings(boards, about), strict=True):
         scale = board_scale(board)
-        results += [
-            Scored(row, board, setting, scale.share(row.record)) for row in _rows(board, name)
-        ]
+        results += [Scored(row, board, setting, scale) for row in _rows(board, name)]
     return {
         "about": described,
         "is_trained": any(result.row.is_trained for result in results),
@@ -95,7 +93,6 @@ def _standing(name: str, everything: Sequence[Board], about: Descriptions) -> It
         for members in groups.values():
             row = settings.best_first(members)[0]
             best = settings.best_first(representing(peers(row, board)) or [row])[0]
-            share = scale.share(row.record)
             yield {
                 "id": row.record.id,
                 "task": board.task,
@@ -107,7 +104,7 @@ def _standing(name: str, everything: Sequence[Board], about: Descriptions) -> It
                 "score": with_minus(formats.score(row.score, board.ranking)),
                 "unit": _unit(board, about),
                 "strip": strip(row, board, small=True),
-                "share": "" if share is None else f"{100 * share:.0f}%",
+                **_share(scale, row, board, about),
                 "best": "" if best is row else about.model(best.record.spec.model).title,
                 "best_score": with_minus(formats.score(best.score, board.ranking)),
                 "floor": with_minus(floor_text(board)),
@@ -115,7 +112,7 @@ def _standing(name: str, everything: Sequence[Board], about: Descriptions) -> It
 
 
 def _result(result: Scored, about: Descriptions) -> View:
-    row, board, setting, share = result
+    row, board, setting, scale = result
     task = about.task(board.task)
     return {
         "id": row.record.id,
@@ -132,10 +129,23 @@ def _result(result: Scored, about: Descriptions) -> View:
         "unit": _unit(board, about),
         "interval": with_minus(formats.score_interval(row)),
         "floor": with_minus(floor_text(board)),
-        "share": "" if share is None else f"{100 * share:.0f}%",
+        **_share(scale, row, board, about),
         "notes": formats.notes(row),
         "parameters": formats.parameters(row.record),
     }
+
+
+def _share(scale: Scale, row: Row, board: Board, about: Descriptions) -> View:
+    """Where a row lies from chance, 0%, to the reference, 100%, and what that is."""
+    score = scale.score(row.record)
+    if score is None:
+        return {"share": "", "share_of": ""}
+    percent = round(100 * score.value)
+    text = ">100%" if percent > 100 else "<0%" if percent < 0 else f"{percent}%"
+    reference = scale.reference_name or "the best row"
+    if scale.reference_name and board.floor is None:
+        reference = about.model(reference).title
+    return {"share": text, "share_of": f"0% is chance, 100% {reference}"}
 
 
 def _unit(board: Board, about: Descriptions) -> str:
@@ -205,10 +215,10 @@ def _commands(results: Sequence[Scored], about: Descriptions) -> list[tuple[str,
     of an open one.
     """
     best: dict[str, tuple[tuple[int, bool, int, float], Row]] = {}
-    for row, board, _, share in results:
+    for row, board, _, scale in results:
         if row.fails_held_out:
             continue
-        key = -weakness(row.record), bool(row.track), len(board.rows), share or 0.0
+        key = -weakness(row.record), bool(row.track), len(board.rows), scale.share(row.record) or 0.0
         if row.origin not in best or key > best[row.origin][0]:
             best[row.origin] = key, row
     order = sorted(best, key=lambda origin: (origin != "trained", origin))

@@ -40,7 +40,7 @@ def rank_of_how_many(row: Row, board: Board) -> str:
 def strip(row: Row, board: Board, *, small: bool = False) -> str:
     """The row as a full dot with its interval, the rows beside it as rings, and the references.
 
-    Empty without a score. The rings are links to the pages beside the row's own, except in a
+    Beyond the axis, it is an arrow. Empty without a score. The rings are links to the pages beside the row's own, except in a
     `small` strip for tables.
     """
     if row.score is None:
@@ -67,7 +67,7 @@ def strip(row: Row, board: Board, *, small: bool = False) -> str:
           for mark in marks),
         *(part for one in _around(row, rows) for part in _ring(one, at, is_link=not small)),
         *_whisker(row, at),
-        f'<circle class="point" cx="{at(row.score):.1f}" cy="{MIDDLE}" r="5"/></svg>',
+        f"{dotplot.point(row.score, MIDDLE, axis, x, 5)}</svg>",
     ]  # fmt: skip
     return "".join(parts)
 

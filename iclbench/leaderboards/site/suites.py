@@ -259,7 +259,7 @@ def _cell(entry: SuiteRow, board: str, scale: Scale) -> View | None:
         "text": _percent(score),
         "about": ", ".join(filter(None, [_interval(score), passed])),
         "bounds": _bounds_mark(record),
-        "counts": not scale.is_relative,
+        "counts": board in entry.counted if entry.is_compared else not scale.is_relative,
         "percent": round(FULL * score.clipped.value),
     }
 

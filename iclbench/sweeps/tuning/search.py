@@ -94,7 +94,8 @@ def _run(
     """Run the trials, one program after another; returns why trials failed, by index.
 
     A program whose process died gets one more turn. On this machine it then runs alone, since those
-    beside it may have taken the memory. A trial that failed is never tried again.
+    beside it may have taken the memory, and again in a process of its own, which may die as well. A
+    trial that failed is never tried again.
     """
     plans = {index: trial.plan for index, trial in enumerate(trials) if trial.plan is not None}
     groups: dict[tuple[int, str], list[int]] = {}
@@ -119,14 +120,14 @@ def _run(
                 continue
             ended += 1
             failures |= _failures(members[job], outcome, f"[{ended}/{len(jobs)}]", report)
-    if not dead:
-        return failures
-    again, at_once = [jobs[job] for job in dead], workers if executor.remote else 1
-    with closing(outcomes_of(executor, run_job, again, at_once)) as outcomes:
-        for index, outcome in outcomes:
-            ended += 1
-            group = members[dead[index]]
-            failures |= _failures(group, outcome, f"[{ended}/{len(jobs)}]", report)
+    turns = [dead] if executor.remote and dead else [[job] for job in dead]
+    for turn in turns:
+        again = [jobs[job] for job in turn]
+        with closing(outcomes_of(executor, run_job, again, workers)) as outcomes:
+            for index, outcome in outcomes:
+                ended += 1
+                group = members[turn[index]]
+                failures |= _failures(group, outcome, f"[{ended}/{len(jobs)}]", report)
     return failures
 
 

@@ -40,6 +40,22 @@ def make_optimizer(replicas: Replicas, name: str, arguments: dict[str, Any]) -> 
     return TorchOptimizer(replicas, name, _torch_class(name), arguments)
 
 
+def same_optimizer(name: str, other: str) -> bool:
+    """Whether two names mean the same optimizer; raises UsageError for an unknown one."""
+    return name == other or _spelled(name) == _spelled(other)
+
+
+def _spelled(name: str) -> str:
+    """The name by which records call an optimizer, however it was given."""
+    if name.lower() in OWN:
+        return name.lower()
+    cls = _torch_class(name)
+    short: str = cls.__name__
+    # One of torch.optim has one name, unless it is the harness's own.
+    is_torchs = short.lower() not in OWN and torch_classes().get(short.lower()) is cls
+    return short if is_torchs else name
+
+
 def evaluates_the_loss(recipe: Recipe) -> bool:
     """Whether the optimizer evaluates the loss itself, any number of times per step."""
     cls = OWN.get(recipe.optimizer.lower())
@@ -64,13 +80,8 @@ def with_whole_optimizer(recipe: Recipe) -> Recipe:
         parsed = parse_config(harness_class.Arguments, arguments, f"optimizer {name}")
         changes = {"optimizer": name.lower(), "optimizer_args": parsed.model_dump(mode="json")}
         return recipe.model_copy(update=changes)
-    cls = _torch_class(name)
-    _try_step(cls, name, arguments)
-    # One of torch.optim has one name, however it was given, unless it is the harness's own.
-    short = cls.__name__
-    if short.lower() in OWN or torch_classes().get(short.lower()) is not cls:
-        return recipe
-    return recipe.model_copy(update={"optimizer": short})
+    _try_step(_torch_class(name), name, arguments)
+    return recipe.model_copy(update={"optimizer": _spelled(name)})
 
 
 def _try_step(cls: Any, name: str, arguments: dict[str, Any]) -> None:
@@ -82,9 +93,12 @@ def _try_step(cls: Any, name: str, arguments: dict[str, Any]) -> None:
         )
     parameter = torch.nn.Parameter(torch.ones(2, 2))
     parameter.grad = torch.full((2, 2), 1e-3)
+    # The step is on a CPU, where torch refuses what it can capture on a GPU.
+    here = {k: False if k == "capturable" else value for k, value in arguments.items()}
     before = _generator_states()
     try:
-        optimizer = cls([parameter], **arguments)
+        cls([parameter], **arguments)
+        optimizer = cls([parameter], **here)
         for _ in range(2):
             optimizer.step()
     except Exception as error:  # a package may raise anything

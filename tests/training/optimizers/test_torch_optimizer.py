@@ -41,6 +41,14 @@ def test_a_bad_optimizer_is_refused_before_the_run(name, arguments, message):
     assert "\n" not in str(caught.value)
 
 
+def test_an_argument_for_gpus_alone_is_tried_without_it():
+    """A recipe does not know its device; on a CPU, torch refuses a step that can be captured."""
+    arguments = {"capturable": True}
+    assert with_whole_optimizer(recipe("NAdam", arguments)).optimizer_args == arguments
+    with pytest.raises(UsageError, match="capturable"):
+        with_whole_optimizer(recipe("SGD", {**arguments, "maximize": False}))
+
+
 @pytest.mark.parametrize(
     ("names", "own"),
     [
