@@ -11,6 +11,7 @@ from ..leaderboards import formats
 from ..leaderboards.board import Board
 from ..leaderboards.escaping import markdown
 from ..leaderboards.floor import Floor
+from ..leaderboards.note_legend import note_legend
 from ..leaderboards.page_parts import held_out_legend
 from ..leaderboards.rank_legend import rank_legend, undecided
 from ..leaderboards.row import Row
@@ -155,7 +156,8 @@ def legend(boards: Sequence[Board]) -> list[str]:
         formats.bounds_mark(row.bounds, row.seeds) + formats.ONE_SEED * row.one_seed_above
         for row in rows
     )
-    words = [f"{word}: {text}" for word, text in rank_legend([r for r in rows if r.is_trained])]
+    of_ranks = rank_legend([row for row in rows if row.is_trained])
+    words = [f"{word}: {text}" for word, text in (*of_ranks, *note_legend(rows))]
     parts = [f"{formats.LEGEND}.", *([f"{' · '.join(words)}."] if words else [])]
     parts += [formats.DIGITS] if any(board.has_digits for board in boards) else []
     return [*parts, *held_out_legend(boards), *bounds_legend(marks)]

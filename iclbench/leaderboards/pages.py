@@ -225,7 +225,7 @@ def stale_page(boards: Sequence[Board], installed: Mapping[str, PluginReference]
     parts = [
         f"{GENERATED}\n\n# Stale rows",
         f"{len(lines)} of {count} rows were neither made nor checked by the code that built this "
-        "page, which may give different numbers. Only this page compares rows with the installed "
+        "page, which may give different numbers. The other pages don't compare rows with installed "
         "code. [All tasks](README.md)",
         f"Installed: {code}.",
     ]

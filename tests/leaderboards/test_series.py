@@ -79,11 +79,15 @@ def test_arguments_of_the_evaluation_that_lines_do_not_share_are_in_their_names(
     ]
     layers = next(p for p in series([*trained, *others], about) if p["x"]["title"] == "layers")
     assert "D\u00a0=" not in layers["title"]
-    (line,) = layers["lines"]  # their scores are the same
-    assert line["name"] == "BaseConv, D\u00a0=\u00a02; BaseConv, D\u00a0=\u00a03"
+    # Their scores are the same, but on two boards.
+    names = [line["name"] for line in layers["lines"]]
+    assert names == ["BaseConv, D\u00a0=\u00a02", "BaseConv, D\u00a0=\u00a03"]
 
 
 def test_lines_that_lie_on_each_other_are_named_once():
     points = {"a": [0.0, 10.0], "b": [0.01, 10.0], "c": [0.0, 5.0], "d": [0.0]}
-    lines = [{"name": k, "x": list(range(len(y))), "y": y} for k, y in points.items()]
+    lines = [
+        {"name": k, "x": list(range(len(y))), "y": y, "setting": ""} for k, y in points.items()
+    ]
     assert [line["name"] for line in _merged(lines)] == ["a; b", "c", "d"]
+    assert {name for line in _merged(lines) for name in line} == {"name", "x", "y"}

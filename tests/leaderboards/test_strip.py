@@ -39,7 +39,7 @@ def test_a_row_beyond_the_axis_is_an_arrow(board, trained):
     assert "beyond" not in strip(trained[0], board)
     drawn = strip(replace(trained[0], score=-50.0), board)
     assert drawn.count('class="point beyond"') == 1
-    assert "<circle class=\"point" not in drawn
+    assert '<circle class="point' not in drawn
 
 
 def test_of_many_rows_some_are_drawn(board, trained):

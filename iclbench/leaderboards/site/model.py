@@ -218,7 +218,8 @@ def _commands(results: Sequence[Scored], about: Descriptions) -> list[tuple[str,
     for row, board, _, scale in results:
         if row.fails_held_out:
             continue
-        key = -weakness(row.record), bool(row.track), len(board.rows), scale.share(row.record) or 0.0
+        share = scale.share(row.record) or 0.0
+        key = -weakness(row.record), bool(row.track), len(board.rows), share
         if row.origin not in best or key > best[row.origin][0]:
             best[row.origin] = key, row
     order = sorted(best, key=lambda origin: (origin != "trained", origin))

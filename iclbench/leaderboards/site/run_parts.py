@@ -129,14 +129,20 @@ def claims_in_words(claimed: Mapping[str, str]) -> dict[str, str]:
 
 
 def bibtex(record: Record) -> str:
-    """An entry that cites this record by its id and digest; its author is not known."""
+    """An entry that cites this record by its digest and the code that made it.
+
+    Its author is not known.
+    """
     spec = record.spec
+    # A record that somebody edited may name none.
+    code = [f", made by {p.distribution} {p.version} (code {p.source[:12]})"
+            for p in record.plugins if p.name == "iclbench"]  # fmt: skip
     title = _tex(f"{spec.model} on {spec.task} v{spec.task_version}")
     lines = [
         f"@misc{{iclbench-{record.id},",
         f"  title = {{{title}: record {record.id} of iclbench}},",
         f"  year = {{{record.created[:4]}}},",
-        f"  note = {{SHA-256 {record.digest}}},",
+        f"  note = {{SHA-256 {record.digest}{''.join(code)}}},",
         f"  howpublished = {{{_tex(record.command)}}},",
         "}",
     ]

@@ -67,8 +67,8 @@ def _along(
     named = [", ".join(filter(None, parts)) for parts in zip(names, settings, strict=True)]
     hues = hues_of([rows[0][1].spec.model for rows in lines], about)
     drawn: list[Plot] = [
-        {"name": label, "hue": hue} | _line(rows)
-        for label, hue, rows in zip(named, hues, lines, strict=True)
+        {"name": label, "hue": hue, "setting": of_task} | _line(rows)
+        for label, hue, of_task, rows in zip(named, hues, settings, lines, strict=True)
     ]
     xs = {value for line in drawn for value in line["x"]}
     log_x = spans_magnitudes(xs, RATIO_OF_CURVES)
@@ -97,7 +97,7 @@ def _settings(
 
 
 def _merged(lines: Sequence[Plot]) -> list[Plot]:
-    """The lines, where those that lie on each other are one with all their names."""
+    """The lines, where those of one setting that lie on each other are one with all their names."""
     values = [v for line in lines for v in line["y"] if v is not None]
     near = SAME * (max(values, default=0.0) - min(values, default=0.0))
     merged: list[Plot] = []
@@ -107,11 +107,11 @@ def _merged(lines: Sequence[Plot]) -> list[Plot]:
             merged.append(dict(line))
         else:
             same["name"] += f"; {line['name']}"
-    return merged
+    return [{k: v for k, v in line.items() if k != "setting"} for line in merged]
 
 
 def _coincide(one: Plot, other: Plot, near: float) -> bool:
-    return bool(one["x"] == other["x"]) and all(
+    return bool(one["x"] == other["x"] and one["setting"] == other["setting"]) and all(
         a == b if a is None or b is None else abs(a - b) <= near
         for a, b in zip(one["y"], other["y"], strict=True)
     )
@@ -136,12 +136,19 @@ def _line(rows: Iterable[tuple[float, Record, dict[str, Any]]]) -> Plot:
     }
 
 
+def _shown(name: str, value: Any) -> str:
+    """A setting of a line, as short as it can be understood."""
+    if name == "eval_prompts":
+        return f"{value:,} prompts"
+    return str(value) if name in {"dtype", "track"} else f"{name.rpartition('.')[2]}={value}"
+
+
 def _names(facts: list[dict[str, Any]], without: str, about: Descriptions) -> list[str]:
     """Each line's model, and the dtype and settings that tell it from the model's other lines."""
     names = []
     models = [fact["model"] for fact in facts]
     for model, differing in zip(models, differing_arguments(models, facts), strict=True):
-        shown = [str(v) if k in {"dtype", "track"} else f"{k.split('.')[-1]}={v}"
+        shown = [_shown(k, v)
                  for k, v in sorted(differing.items())
                  if v and k != without and not k.startswith(_OF_TASK)]  # fmt: skip
         names.append(", ".join([about.model(model).title, *shown]))

@@ -40,8 +40,8 @@ def rank_of_how_many(row: Row, board: Board) -> str:
 def strip(row: Row, board: Board, *, small: bool = False) -> str:
     """The row as a full dot with its interval, the rows beside it as rings, and the references.
 
-    Beyond the axis, it is an arrow. Empty without a score. The rings are links to the pages beside the row's own, except in a
-    `small` strip for tables.
+    Beyond the axis, it is an arrow. Empty without a score. The rings are links to the pages beside
+    the row's own, except in a `small` strip for tables.
     """
     if row.score is None:
         return ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from .. import formats
 from ..board import Board
+from ..note_legend import note_legend
 from ..rank_legend import rank_legend
 from ..row import Row
 
@@ -13,13 +14,6 @@ from ..row import Row
 _ORIGINS = dict(text.split(" ", 1) for text in formats.LEGEND.split(" · "))
 #: What each kind of interval's mark means.
 _BOUNDS = dict(text.split(" ", 1) for text in formats.BOUNDS_LEGEND.split(" · "))
-#: What is said of a row that is not better than chance.
-_CHANCE = {
-    "chance": "the model ignores the examples",
-    "at chance": "as good as the best model that ignores the examples",
-    "perhaps at chance": "no significant difference from chance, but a wide interval",
-    "worse than chance": "significantly worse than the best model that ignores the examples",
-}
 
 
 def legend(boards: Sequence[Board]) -> list[tuple[str, str]]:
@@ -30,8 +24,8 @@ def legend(boards: Sequence[Board]) -> list[tuple[str, str]]:
         *((mark, name) for mark, name in _ORIGINS.items() if mark in formats.marks(rows)),
         *rank_legend(trained),
         *_of_intervals(rows),
-        *((word, text) for word, text in _CHANCE.items() if word in {row.chance for row in rows}),
-        *_of_training(trained),
+        *note_legend(rows, stale=False),
+        *_of_seeds(trained),
     ]
 
 
@@ -40,8 +34,6 @@ def _of_intervals(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     yield from ((mark, text) for mark, text in _BOUNDS.items() if mark in marks)
 
 
-def _of_training(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+def _of_seeds(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     if any(row.fewer_seeds for row in rows):
         yield "fewer", "another row of the track has more seeds"
-    if any(map(formats.used, rows)):
-        yield "used n% of its budget", f"over {formats.NEAR_BUDGET:.0%} more or less than the track"
