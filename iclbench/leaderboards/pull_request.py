@@ -55,17 +55,17 @@ class Change:
 
 
 def changes(repository: Path, base: str, head: str) -> list[Change]:
-    """The files that differ between the branches' last common commit and `head`.
+    """The files that differ between the branches' merge base and `head`.
 
     Raises UsageError if there are several: merging compares with all of them, so it could change
     files that are the same in `head` and in one of them.
     """
-    none = "the branches have no common commit; rebase onto the base branch"
+    none = "the branches have no merge base; rebase onto the base branch"
     bases = _git(repository, "merge-base", "--all", "--end-of-options", base, head, unsaid=none)
     start, *others = bases.decode().split()
     if others:
         raise UsageError(
-            f"the branches have {1 + len(others)} last common commits; rebase onto the base branch"
+            f"the branches have {1 + len(others)} merge bases; rebase onto the base branch"
         )
     output = _git(repository, "diff-tree", "-r", "-z", "--no-renames", "--raw", "--full-index",
                   "--end-of-options", start, head)  # fmt: skip

@@ -114,7 +114,7 @@ def test_branches_with_several_last_common_commits_are_refused(repository, resul
     repository.git("merge", "--quiet", "--no-ff", "--no-edit", first)
     tree = repository.git("rev-parse", f"{first}^{{tree}}")
     head = repository.git("commit-tree", tree, "-p", first, "-p", mended, "-m", "more records")
-    with pytest.raises(UsageError, match="have 2 last common commits; rebase"):
+    with pytest.raises(UsageError, match="have 2 merge bases; rebase"):
         check(repository.folder, "main", head, repository.folder.parent / "new")
 
 

@@ -83,5 +83,5 @@ def test_branches_without_a_common_commit_are_refused(tmp_path):
     git("commit", "--quiet", "--allow-empty", "-m", "one")
     one, tree = git("rev-parse", "HEAD", "HEAD^{tree}").split()
     other = git("commit-tree", tree, "-m", "another root")
-    with pytest.raises(UsageError, match="the branches have no common commit; rebase"):
+    with pytest.raises(UsageError, match="the branches have no merge base; rebase"):
         changes(tmp_path, one, other)
