@@ -225,8 +225,8 @@ def stale_page(boards: Sequence[Board], installed: Mapping[str, PluginReference]
     parts = [
         f"{GENERATED}\n\n# Stale rows",
         f"{len(lines)} of {count} rows were neither made nor checked by the code that built this "
-        "page, which may give different numbers. Only this page, the site and `iclbench leaderboard "
-        "show` compare rows with the installed code. [All tasks](README.md)",
+        "page, which may give different numbers. Only this page, the site and "
+        "`iclbench leaderboard show` compare rows with the installed code. [All tasks](README.md)",
         f"Installed: {code}.",
     ]
     parts += [table_of(lines)] if lines else []
