@@ -179,6 +179,7 @@ def test_the_failure_of_a_job_is_that_of_its_cells_and_is_submitted_again(tmp_pa
 
 def test_a_cell_belongs_to_the_last_of_the_jobs_that_had_it():
     queued = [QueuedJob(name, {"ids": ["a"]}, "waiting") for name in ("0", "1")]
+    queued.append(QueuedJob("2", {"requests": []}, "running"))  # a trial of a search
     assert [job.id for _, job in jobs_of([SimpleNamespace(id="a")], queued)] == ["1"]
 
 
