@@ -155,6 +155,16 @@ def test_hostile_and_missing_ends_stop_no_page():
     assert plot("t", "x", "y", lines([None] * COUNT), log=True)["wide"] is False
 
 
+def test_two_lines_of_reference_can_be_told_apart():
+    model = {"name": "model", "x": [1, 2], "y": [3.0, 2.0]}
+    floors = [
+        {"name": dtype, "x": [1, 2], "y": [y, y], "reference": True}
+        for dtype, y in (("float32", 1.0), ("float64", 0.5))
+    ]
+    lines = plot("t", "x", "y", [floors[0], model, floors[1]], log=False)["lines"]
+    assert [line["dash"] for line in lines] == ["dotted", "solid", "sparse"]
+
+
 def test_lines_without_points_and_plots_without_lines_are_left_out():
     empty = {"name": "untrained", "x": [], "y": []}
     unknown = {"name": "diverged", "x": [1, 2], "y": [None, math.inf]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ PLACES = 25
 LONGEST_Y = 38
 #: The digits at which each dtype's precision profile ends.
 PROFILE_ENDS = {"float32": 8, "float64": 16}
+#: The dashes of lines of reference, by turns.
+REFERENCE_DASHES = ("dotted", "sparse")
 
 Plot = dict[str, Any]
 
@@ -83,8 +85,8 @@ def plot(
         "has_many_bands": sum(bool(line.get("band")) for line in lines) > MOST_BANDS,
         "note": note_of(lines, spread, zeros, len(left_out)),
         "lines": [
-            line | {"label": label} | _style(i, line)
-            for i, (line, label) in enumerate(zip(lines, labels, strict=True))
+            line | {"label": label} | look
+            for line, label, look in zip(lines, labels, _looks(lines), strict=True)
         ],
     }
 
@@ -105,10 +107,15 @@ def _end_apart(lines: Sequence[Plot], log: bool) -> bool:
     return len(set(np.round(PLACES * heights / (size or 1.0)))) > len(lines) / 2
 
 
-def _style(index: int, line: Plot) -> Plot:
-    if line.get("reference"):
-        return {"color": 0, "dash": "dotted"}
-    return style(line.get("hue", index))
+def _looks(lines: Sequence[Plot]) -> Iterator[Plot]:
+    """The color and the dashes of each line."""
+    references = 0
+    for index, line in enumerate(lines):
+        if line.get("reference"):
+            yield {"color": 0, "dash": REFERENCE_DASHES[references % len(REFERENCE_DASHES)]}
+            references += 1
+        else:
+            yield style(line.get("hue", index))
 
 
 def _are_integers(lines: Sequence[Plot], axis: str) -> bool:

@@ -35,7 +35,7 @@
     ...(a.log && { filter: rounded }),
     ...(a.integers && !a.log && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6] }),
     values: (u, splits) => splits.map((v) => tick(v, isPlain(splits, a.log))) });
-  const dashes = { dotted: [2, 4], dashed: [7, 4], dashdot: [8, 3, 2, 3], long: [14, 4] };
+  const dashes = { dotted: [2, 4], sparse: [2, 9], dashed: [7, 4], dashdot: [8, 3, 2, 3], long: [14, 4] };
 
   // The marks of points, as in the drawing; a solid line has discs.
   const shapes = { dashed: "m-1.3-4.2h2.6v2.9h2.9v2.6h-2.9v2.9h-2.6v-2.9h-2.9v-2.6h2.9z", dashdot: "m-4.3-3.2h8.6l-4.3 7.4z",
