@@ -76,8 +76,8 @@ def test_a_tuning_whose_cost_is_unknown_is_said_and_adds_no_kind_of_hours():
 def test_a_tuning_on_a_cpu_of_a_row_on_a_gpu_is_counted_in_core_hours():
     cell = CellCost("b", "m", "gpu-1h", 1, 1, 1.0, 2.0, None, on_gpu=True, tuned_on_gpu=False)
     core, device = sums_of([cell])
-    assert core.startswith("0 cells: 2 core hours, of which 0 training and 2 tuning")
-    assert device.startswith("1 cell: 1 device hours, of which 1 training and 0 tuning")
+    assert core.startswith("0 trained rows: 2 core hours, of which 0 training and 2 tuning")
+    assert device.startswith("1 trained row: 1 device hours, of which 1 training and 0 tuning")
     (row,) = costs_table([cell]).rows
     assert row["tuning"] == Cell("2 core", 2.0)
 
@@ -99,7 +99,7 @@ def test_the_command_prints_a_line_per_cell_and_the_sum(cli, folder):
     outcome = cli("leaderboard", "costs", folder)
     assert outcome.code == 0
     assert any(line.startswith("least-squares  ") for line in outcome.out.splitlines())
-    assert "3 cells: " in outcome.out
+    assert "3 trained rows: " in outcome.out
     assert "zero" not in outcome.out
     assert cli("leaderboard", "costs", folder, folder).out == outcome.out
     rows = json.loads(

@@ -194,8 +194,6 @@ def test_leading(index):
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_lower_precision(case, autocast):
     """The form is as close to float64 as the paper's module in that precision, within a factor."""
-    if autocast and case[2].get("convolution") == "fft":
-        pytest.skip("torch has no FFT of bfloat16")
     (module,), task = build(*case, count=1, dtype=torch.float32)
     context = replace(ALONE, dtype=torch.float32, autocast=autocast, batch_size=LARGE)
     form = training_form(module, context)
