@@ -46,13 +46,14 @@ def _row(line: Mapping[str, Any]) -> Row:
     in_digits = line["statistic"] == "mean digits"
     write = digits if in_digits else short
     numbers = {name: value for name, value in line.items() if isinstance(value, float)}
-    rounding = ROUNDING * max(abs(line["a"]), abs(line["b"]))
     cells = {
-        name: Cell(write(0.0 if abs(value) <= rounding and name != "p" else value), value)
-        if math.isfinite(value)
-        else Cell("", None)
+        name: Cell(write(value), value) if math.isfinite(value) else Cell("", None)
         for name, value in numbers.items()
     }
+    rounding = ROUNDING * max(abs(line["a"]), abs(line["b"]))
+    for name in ("difference", "low", "high"):
+        if abs(line[name]) <= rounding:
+            cells[name] = Cell(write(0.0), line[name])
     low, high = cells["low"].text, cells["high"].text
     return {
         **line,

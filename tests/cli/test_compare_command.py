@@ -9,6 +9,8 @@ import json
 import pytest
 
 from iclbench import compare, run
+from iclbench.display.comparison import _row
+from iclbench.display.table import Cell
 
 ARGS = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 64}
 
@@ -51,3 +53,14 @@ def test_what_is_no_record_and_what_differs_is_one_line(cli, pair, tmp_path):
         assert outcome.code == 2
         assert message in outcome.err
         assert outcome.err.count("\n") == 1
+
+
+def test_rounding_is_no_difference_and_a_small_mean_is_no_rounding():
+    line = {"metric": "m", "statistic": "mean", "a": 16.0, "b": 16.0, "difference": 1e-15,
+            "low": -3e-11, "high": 3e-11, "p": 1.0, "better": "", "note": ""}  # fmt: skip
+    row = _row(line)
+    assert row["a − b"] == Cell("0", 1e-15)
+    assert row["95% interval"] == "0 … 0"
+    row = _row({**line, "a": 1e-15, "difference": -16.0, "low": -17.0, "high": -15.0})
+    assert row["a"].text == "1e-15"
+    assert row["95% interval"] == "-17 … -15"
