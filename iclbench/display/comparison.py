@@ -16,15 +16,15 @@ from .table import Cell, Column, Row, Table
 ROUNDING = 1e-9
 
 _COLUMNS = (
-    Column("metric", fit="wrap", narrowest=16),
+    Column("metric", fit="wrap"),
     Column("statistic", extra=True),
-    Column("a", right=True, importance=1),
-    Column("b", right=True, importance=1),
+    Column("a", right=True, importance=2),
+    Column("b", right=True, importance=2),
     Column("a − b", right=True),
     Column("95% interval", right=True),
-    Column("p", right=True, importance=2),
+    Column("p", right=True, importance=3),
     Column("better"),
-    Column("note", fit="wrap", narrowest=14),
+    Column("note", fit="wrap", narrowest=14, importance=1),
     Column("low", right=True, extra=True),
     Column("high", right=True, extra=True),
 )
