@@ -235,8 +235,7 @@ def jobs_of(cells: Sequence[SweepCell], jobs: Sequence[QueuedJob]) -> list[Queue
     """The jobs that run any of these cells, each with the cell of every request, None for others.
 
     Cells are known by their ids: one run may be asked for in other words, with a default spelled
-    out. Where several jobs have had a cell, it belongs to the last. Jobs of a search or a campaign,
-    which may be in the same queue, name no ids.
+    out. Of several jobs, a cell belongs to the last. Jobs of a search or a campaign have no ids.
     """
     known = {cell.id: cell for cell in cells}
     groups = [(job, [known.get(name) for name in job.job.get("ids", ())]) for job in jobs]
