@@ -22,7 +22,15 @@ from ..nn.architecture import SequenceArchitecture
 from ..plugins import PluginHost
 from ..runs.state_size import describe_state
 from .arguments import arguments_table, changed, facts_table, recipe_summary, settings_table
-from .lookup import accepts, default_tasks, example_of, has_defaults, tasks_with_recipe
+from .lookup import (
+    accepts,
+    default_tasks,
+    example_of,
+    has_defaults,
+    models_of,
+    takes_prompts,
+    tasks_with_recipe,
+)
 from .table import Column, Table
 
 #: A paragraph, or a table.
@@ -67,13 +75,7 @@ def _model(plugins: PluginHost, name: str) -> Iterator[Part]:
     for key, construction in target.constructions.items():
         yield f"--weights {key}: {construction.summary}"
         yield from _arguments(construction.Config, "--weights-args")
-    tasks = []
-    if has_defaults(target.Config):
-        tasks = [
-            task.name
-            for task in default_tasks(plugins)
-            if accepts(target().supports, task.signature, target.Config())
-        ]
+    tasks = [task.name for task in default_tasks(plugins) if takes_prompts(target, task)]
     if tasks:
         yield f"With default arguments it runs on {', '.join(tasks)}."
     command = f"$ iclbench run --model {name} --task {example_of(plugins, tasks)}"
@@ -95,8 +97,11 @@ def _state(target: type[Architecture]) -> Iterator[str]:
 def _task(plugins: PluginHost, name: str) -> Iterator[Part]:
     target: type[Task[Any]] = plugins.load("task", name, Task)
     yield from _documentation(target)
+    models: list[str] = []
     try:
-        yield facts_table(_facts(target(target.Config())))
+        task = target(target.Config())
+        yield facts_table(_facts(task))
+        models = [model for model, its in models_of(plugins) if takes_prompts(its, task)]
     except PLUGIN_FAILURES as error:
         # The message of a ValueError, such as a required argument, says enough.
         reason = str(error) if isinstance(error, ValueError) else reason_of(error)
@@ -123,6 +128,8 @@ def _task(plugins: PluginHost, name: str) -> Iterator[Part]:
         )
         title = "Recipes of this task (iclbench describe recipe NAME)"
         yield Table(columns, rows, title=title)
+    if models:
+        yield f"With default arguments these models run on it: {', '.join(models)}."
     yield f"$ iclbench run --model MODEL --task {name}" + _required(target.Config, "--task-args")
 
 

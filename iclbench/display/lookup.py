@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ..api.architecture import Architecture
 from ..api.errors import PLUGIN_FAILURES, IclbenchError
 from ..api.recipe import Recipe
 from ..api.task import Task
@@ -57,6 +58,13 @@ def has_defaults(config: type[BaseModel]) -> bool:
     return not any(field.is_required() for field in config.model_fields.values())
 
 
+def takes_prompts(architecture: type[Architecture], task: Task[Any]) -> bool:
+    """Whether a model with default arguments takes a task's prompts."""
+    return has_defaults(architecture.Config) and accepts(
+        lambda: architecture().supports(task.signature, architecture.Config())
+    )
+
+
 def default_tasks(plugins: PluginHost) -> Iterator[Task[Any]]:
     """The tasks with default arguments that can be built and have a signature."""
     for _, task in tasks_of(plugins):
@@ -91,6 +99,15 @@ def tasks_of(plugins: PluginHost) -> Iterator[tuple[str, type[Task[Any]]]]:
             yield entry.name, plugins.load("task", entry.name, Task)
         except IclbenchError:
             continue  # `iclbench describe task NAME` says what is wrong
+
+
+def models_of(plugins: PluginHost) -> Iterator[tuple[str, type[Architecture]]]:
+    """Every model's name and class; broken ones are left out."""
+    for _, entry in plugins.entries("model"):
+        try:
+            yield entry.name, plugins.load("model", entry.name, Architecture)
+        except IclbenchError:
+            continue  # `iclbench describe model NAME` says what is wrong
 
 
 def tasks_with_recipe(plugins: PluginHost, name: str) -> dict[str, Recipe]:

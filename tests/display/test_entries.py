@@ -113,6 +113,20 @@ def test_a_plugin_whose_supports_raises_is_described(provide):
     provide("model", "raising", Raising)
     parts = list(describe(host(), "model", "raising"))
     assert parts[-1] == "$ iclbench run --model raising --task TASK"
+    parts = list(describe(host(), "task", "least-squares"))
+    assert not any("raising" in part for part in parts if isinstance(part, str))
+
+
+def test_a_task_names_the_models_that_run_on_it():
+    def models(task):
+        start = "With default arguments these models run on it: "
+        lines = [part for part in describe(host(), "task", task) if isinstance(part, str)]
+        (line,) = [line for line in lines if line.startswith(start)]
+        return set(line.removeprefix(start).rstrip(".").split(", "))
+
+    assert {"transformer", "least-squares-qr", "linear-transformer"} <= models("least-squares")
+    assert "cholesky" not in models("least-squares")
+    assert models("linear-system") >= {"cholesky", "transformer"}
 
 
 @pytest.mark.parametrize("broken", ["__init__", "signature"])
