@@ -9,6 +9,7 @@ from ..api.ranking import Ranking
 from ..api.spec import canonical_json
 from ..leaderboards import formats
 from ..leaderboards.board import Board
+from ..leaderboards.bounds import bounds_mark
 from ..leaderboards.escaping import markdown
 from ..leaderboards.floor import Floor
 from ..leaderboards.note_legend import note_legend
@@ -152,10 +153,7 @@ def _by_name(output: Output) -> Output:
 def legend(boards: Sequence[Board]) -> list[str]:
     """What the marks and columns in the tables of these boards mean."""
     rows = [row for board in boards for row in board.rows]
-    marks = "".join(
-        formats.bounds_mark(row.bounds, row.seeds) + formats.ONE_SEED * row.one_seed_above
-        for row in rows
-    )
+    marks = "".join(bounds_mark(row.bounds, row.seeds) + row.mark_above for row in rows)
     of_ranks = rank_legend([row for row in rows if row.is_trained])
     words = [f"{word}: {text}" for word, text in (*of_ranks, *note_legend(rows))]
     parts = [f"{formats.LEGEND}.", *([f"{' · '.join(words)}."] if words else [])]

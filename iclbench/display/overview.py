@@ -11,6 +11,7 @@ from ..console import counted
 from ..leaderboards import formats
 from ..leaderboards.board import tracks_of
 from ..leaderboards.board_names import board_names
+from ..leaderboards.bounds import ONE_SEED
 from ..leaderboards.floor import floor_of
 from ..leaderboards.labels import labels_of
 from ..leaderboards.representative import is_one_training, weakness
@@ -78,7 +79,7 @@ def _overview_line(name: str, records: Sequence[Record], credible: Container[str
         record, label = max(
             candidates, key=lambda pair: (-weakness(pair[0]), ranking.goodness(pair[0].score))
         )
-        mark = f" {formats.ONE_SEED}" if is_one_training(record) else ""
+        mark = f" {ONE_SEED}" if is_one_training(record) else ""
         return (
             label,
             Cell(formats.score(record.score, ranking) + mark, record.score),

@@ -9,9 +9,9 @@ from ..api.record import Record
 from ..api.statistics import Statistics
 from ..console import counted
 from ..leaderboards import formats
+from ..leaderboards.bounds import digits_bounds, mean_bounds
 from ..leaderboards.floor import floor_label
 from ..leaderboards.formats import BOUNDS_LEGEND, DIGITS, digits, interval
-from ..leaderboards.row import digits_bounds, mean_bounds
 from ..leaderboards.values import single_numbers
 from .table import Cell, Column, Table
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from ..api.record import Record
 from ..api.suite import SuiteBoard
-from ..leaderboards.formats import ONE_SEED, parameters, score_title
+from ..leaderboards.bounds import ONE_SEED
+from ..leaderboards.formats import parameters, score_title
 from ..leaderboards.level import level_name, level_of
 from ..leaderboards.row import OPEN
 from ..leaderboards.scale import Score

@@ -10,9 +10,10 @@ from pathlib import PurePath
 from ..api.ranking import Ranking
 from ..api.record import Record
 from ..console import counted
+from .bounds import ONE_SEED, RANGE, UNRELIABLE, Bounds, bounds_mark, bounds_of
 from .ranking import Difference
 from .representative import is_one_training
-from .row import Bounds, Row
+from .row import Row
 from .sizes import known_parameters
 
 #: The marks of the origins of weights.
@@ -25,8 +26,6 @@ LEGEND = " · ".join(
     + [f"{mark} {name}" for name, mark in MARKS.items() if name != "trained"]
 )
 
-#: Marks of an interval: for one seed, in place of a 95% interval, and where few values decide it.
-ONE_SEED, RANGE, UNRELIABLE = "†", "‡", "~"
 BOUNDS_LEGEND = (
     f"{ONE_SEED} one seed: the interval holds for that seed only · {RANGE} range over seeds: no "
     f"reliable 95% interval · {UNRELIABLE} unreliable: few values decide"
@@ -125,21 +124,23 @@ def interval(bounds: Bounds, write: Callable[[float | None], str] = number, seed
     return f"{write(bounds.low)} … {write(bounds.high)}{' ' if mark else ''}{mark}"
 
 
-def bounds_mark(bounds: Bounds, seeds: int) -> str:
-    """The marks of an interval of so many seeds; empty for a 95% interval that can be trusted."""
-    if bounds.kind is None:
-        return ""
-    if bounds.kind == "range over seeds":
-        return RANGE
-    one_seed = ONE_SEED if seeds == 1 and bounds.kind == "prompts" else ""
-    return one_seed + ("" if bounds.reliable else UNRELIABLE)
+def difference_mark(records: Iterable[Record]) -> str:
+    """Why the difference of these records makes none of them better, as a mark; empty otherwise.
+
+    One was trained with one seed, or few values or seeds dominate the mean of one.
+    """
+    records = list(records)
+    if any(map(is_one_training, records)):
+        return ONE_SEED
+    bounds = [bounds_of(r.metrics[r.ranking.metric], r.ranking) for r in records]
+    return "" if all(b.reliable for b in bounds) else UNRELIABLE
 
 
-def difference(paired: Difference | None, scale: str, one_seed: bool = False) -> str:
+def difference(paired: Difference | None, scale: str, mark: str = "") -> str:
     """A paired difference with its interval; digits gained for errors.
 
-    It has `*` if the interval excludes 0, or the mark of one seed where it holds for that seed
-    only. A difference that the digits shown round to 0 has neither.
+    It has `*` if the interval excludes 0, or the mark that says why that tells nothing. A
+    difference that the digits shown round to 0 has neither.
     """
     if paired is None or not math.isfinite(paired.mean):
         return ""
@@ -148,8 +149,8 @@ def difference(paired: Difference | None, scale: str, one_seed: bool = False) ->
         return f"{mean}, no interval"
     if scale == "log" and {mean, low, high} == {"+0.00"}:
         return "0.00"  # two rows at the floor, say: a difference of no account
-    if one_seed:
-        return f"{mean} [{low}, {high}] {ONE_SEED}"
+    if mark:
+        return f"{mean} [{low}, {high}] {mark}"
     if not paired.is_significant:
         return f"{mean} [{low}, {high}]"
     # An interval that excludes 0 must not seem to include it.

@@ -22,7 +22,9 @@ from ..runs.heldout import HeldOut, read_held_out
 from ..runs.statistics import GRADE, by_prompt
 from ..runs.store import read_values
 from . import held_out
+from .bounds import bounds_of
 from .floor import floor_of
+from .formats import difference_mark
 from .labels import labels_of
 from .ranking import (
     Rank,
@@ -32,7 +34,7 @@ from .ranking import (
     ranks,
 )
 from .representative import has_chosen_seeds, is_one_training, starts_from_given
-from .row import Row, bounds_of, worst
+from .row import Row, worst
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE = "one seed", "reference"
@@ -65,8 +67,8 @@ class Standing:
     unranked: str
     #: `ranked` of the row above; None for the first.
     above: np.ndarray | None
-    #: Whether that row or this one was trained with one seed.
-    one_seed_above: bool
+    #: The mark of the difference to that row, see `difference_mark`.
+    mark_above: str
     #: Whether another row of the group has more seeds.
     fewer_seeds: bool
     #: What ranks of the board's best row of chance; None if there is none.
@@ -158,7 +160,7 @@ def _standings(
             by_row.get(i),
             reasons[i],
             None if above is None else measured[above].ranked,
-            any(is_one_training(records[k]) for k in pair),
+            difference_mark(records[k] for k in pair),
             trained and len(records[i].seeds) < most_seeds,
             chance,
         )
@@ -265,7 +267,7 @@ def _row(
         rank=standing.rank,
         unranked=standing.unranked,
         ranked_above=standing.above,
-        one_seed_above=standing.one_seed_above,
+        mark_above=standing.mark_above,
         fewer_seeds=standing.fewer_seeds,
         digits=measured.digits,
         floor_digits=measured.floor_digits,
@@ -276,7 +278,7 @@ def _row(
         floor_score=floor.score if floor else None,
         worst=worst(statistics, ranking),
         chance=_against_chance(record, measured.ranked, standing.chance),
-        chance_score=None if standing.chance is None else float(standing.chance.mean()),
+        chance_values=standing.chance,
         stale=stale,
         held_out=measured.held_out,
     )

@@ -12,8 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..api.digits import digits
+from ..api.errors import RecordError
 from ..api.record import Record
 from ..api.statistics import Digits, Statistics, finite
+from ..runs.statistics import by_prompt
+from ..runs.store import read_values
 
 
 class Level(NamedTuple):
@@ -58,6 +61,30 @@ def level_of(record: Record, statistics: Statistics | None = None) -> Level:
     errors = (statistics.mean, high, low)
     known = np.array([np.nan if error is None else error for error in errors])
     return Level(*(finite(d) for d in digits(known, reached.error)))
+
+
+def levels_by_prompt(record: Record, *, floor: bool = False) -> np.ndarray | None:
+    """The numbers whose mean is the level, (seeds, prompts); of the floor, (1, prompts).
+
+    None for the digits of a mean, for values that are not finite, and where there are no values: in
+    a sparse checkout, for one.
+    """
+    ranking = record.ranking
+    if has_digits_level(record) and not ranking.has_digits:
+        return None
+    references = (record.main.floor if floor else record.main).values
+    if ranking.metric not in references:
+        return None
+    try:
+        values = read_values(record.path, {ranking.metric: references[ranking.metric]})
+    except RecordError:
+        return None
+    measured = values[ranking.metric]
+    levels = by_prompt(measured[None] if floor else measured)
+    error = record.metrics[ranking.metric].digits
+    if ranking.has_digits and error is not None:
+        levels = digits(levels, error.error)
+    return levels if np.isfinite(levels).all() else None
 
 
 def _trusted(measured: Statistics | Digits) -> tuple[float | None, float | None]:

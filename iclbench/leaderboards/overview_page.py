@@ -10,6 +10,7 @@ from ..api.tuning import NEGLIGIBLE
 from ..console import counted
 from . import formats
 from .board import Board
+from .bounds import ONE_SEED, RANGE
 from .escaping import markdown
 from .level import has_digits_level, level_name, level_of
 from .overview import Overview, overviews
@@ -72,8 +73,8 @@ def _marks() -> list[str]:
         f"the search was better than chance by more than {NEGLIGIBLE:g} digits, or "
         f"{NEGLIGIBLE:.0%} of the mean at chance, so noise may have chosen the settings.",
         f"{formats.OFF_BUDGET}: training used over {formats.NEAR_BUDGET:.0%} more or less than its "
-        f"budget. {formats.RANGE}: the seeds differ too much for a meaningful mean. "
-        f"{formats.ONE_SEED}: one seed; the model has no row with several "
+        f"budget. {RANGE}: the seeds differ too much for a meaningful mean. "
+        f"{ONE_SEED}: one seed; the model has no row with several "
         "seeds from random weights.",
     ]
 

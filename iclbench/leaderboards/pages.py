@@ -135,7 +135,7 @@ def _line(row: Row, board: Board, hidden: Container[str]) -> dict[str, str]:
         "1% worst": formats.number(row.worst, ranking.scale),
         "mean error": formats.number(statistics.mean),
         "95% interval of the mean": formats.interval(row.mean_bounds, seeds=row.seeds),
-        "vs. row above": formats.difference(row.above, ranking.scale, row.one_seed_above),
+        "vs. row above": formats.difference(row.above, ranking.scale, row.mark_above),
         "seeds": formats.seeds(row),
         "over seeds": formats.spread(row),
         "parameters": formats.parameters(row.record),

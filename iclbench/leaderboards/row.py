@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from ..api.budget import Budget
 from ..api.ranking import Ranking
 from ..api.record import Record
-from ..api.statistics import Digits, IntervalKind, Statistics
+from ..api.statistics import Statistics
 from ..runs.heldout import HeldOut
 from . import held_out
+from .bounds import Bounds, mean_bounds
 from .ranking import Difference, Rank, at_floor, difference
 from .tunings import is_tuned, tuned_at_chance
 
@@ -25,15 +25,6 @@ ACCURACY = "accuracy"
 
 #: The track of trained rows that chose their own budgets.
 OPEN = "open"
-
-
-class Bounds(NamedTuple):
-    """The bounds of a mean, of which kind they are, and whether a 95% interval can be trusted."""
-
-    low: float | None
-    high: float | None
-    kind: IntervalKind | None
-    reliable: bool
 
 
 @dataclass(frozen=True)
@@ -57,8 +48,8 @@ class Row:
     unranked: str
     #: `ranked` of the row above in its group; None for the first.
     ranked_above: np.ndarray | None
-    #: Whether this row or the one above was trained with one seed.
-    one_seed_above: bool
+    #: The mark of the difference to that row, see `difference_mark`.
+    mark_above: str
     #: The digits of the values and of the floor's, where digits rank and the floor is known.
     digits: np.ndarray | None
     floor_digits: np.ndarray | None
@@ -75,8 +66,8 @@ class Row:
     #: best such row says: `at chance`, `perhaps at chance` (its interval holds 0, and more than is
     #: near), `worse than chance`; empty for a row that is better.
     chance: str
-    #: The score of the board's best row of chance; None if there is none.
-    chance_score: float | None
+    #: What ranks of the board's best row of chance, (1, prompts); None if there is none.
+    chance_values: np.ndarray | None
     #: The plugins whose installed code is not what made the record.
     stale: tuple[str, ...]
     #: The same weights on prompts that were drawn after the submission; None where there are none.
@@ -157,7 +148,7 @@ class Row:
     @property
     def tuned_at_chance(self) -> bool:
         """Whether no trial of the search was clearly better than chance."""
-        return tuned_at_chance(self.record, self.chance_score)
+        return tuned_at_chance(self.record, self.chance_values)
 
     @property
     def track(self) -> str:
@@ -261,26 +252,6 @@ def track_name(record: Record) -> str:
 def worst(statistics: Statistics, ranking: Ranking) -> float | None:
     """The metric's 1% worst."""
     return statistics.q99 if ranking.better == "lower" else statistics.q01
-
-
-def bounds_of(statistics: Statistics, ranking: Ranking) -> Bounds:
-    """The bounds of the statistic that ranks."""
-    if not ranking.has_digits:
-        return mean_bounds(statistics)
-    return digits_bounds(statistics.digits)
-
-
-def digits_bounds(digits: Digits | None) -> Bounds:
-    """The bounds of mean digits."""
-    if digits is None:
-        return Bounds(None, None, None, False)
-    reliable = digits.interval not in {None, "range over seeds"}
-    return Bounds(digits.low, digits.high, digits.interval, reliable)
-
-
-def mean_bounds(statistics: Statistics) -> Bounds:
-    """The bounds of the metric's mean."""
-    return Bounds(statistics.low, statistics.high, statistics.interval, statistics.reliable)
 
 
 def profile(digits: np.ndarray) -> tuple[float, ...]:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import numpy as np
 
 from ..api.record import Record
 from ..api.suite import SuiteBoard
+from ..runs.intervals import components
 from ..runs.suites import records_of_solver
 from .board import Board
-from .level import has_digits_level, is_lower_better, level_of
+from .level import has_digits_level, is_lower_better, level_of, levels_by_prompt
 from .representative import least_weak
 from .row import credible
 
@@ -46,12 +49,16 @@ class Scale:
     in_digits: bool = False
     #: Whether the reference is the best row, so that further rows may change all scores.
     is_relative: bool = False
+    #: The levels of chance and of the reference by prompt, each (prompts,), where they are known.
+    by_prompt: tuple[np.ndarray, np.ndarray] | None = field(default=None, compare=False, repr=False)
 
     def score(self, record: Record) -> Score | None:
         """The record's score; None where the scale is not known or has no length.
 
-        Chance and reference are taken as known: they have the same prompts. A best row as reference
-        was trained, so its own uncertainty is missing in the interval.
+        Its interval is for other prompts too, on which chance and reference have other levels, see
+        `half_width`. Without the levels by prompt, the interval is that of the record's level, as
+        if chance and reference were the same on all prompts. A best row as reference was trained:
+        the uncertainty of its seeds is missing.
         """
         if self.chance is None or self.reference is None:
             return None
@@ -64,12 +71,32 @@ class Scale:
             return Score(0.0, None, None)  # it is not finite, so no better than chance
         scaled = [None if b is None else (b - self.chance) / length for b in bounds]
         low, high = scaled if is_upward else scaled[::-1]
-        return Score((value - self.chance) / length, low, high)
+        score = (value - self.chance) / length
+        levels = None if self.by_prompt is None or low is None else levels_by_prompt(record)
+        if self.by_prompt is None or levels is None or levels.shape[1] != len(self.by_prompt[0]):
+            return Score(score, low, high)
+        half = half_width(score, levels, *self.by_prompt)
+        return Score(score, score - half, score + half)
 
     def share(self, record: Record) -> float | None:
         """Where the record lies from chance, 0, to the reference, 1, and not beyond."""
         score = self.score(record)
         return None if score is None else score.clipped.value
+
+
+def half_width(
+    score: float, levels: np.ndarray, chance: np.ndarray, reference: np.ndarray
+) -> float:
+    """Half the width of the 95% interval of a score, from the levels on each of its prompts.
+
+    `levels` are (seeds, prompts), `chance` and `reference` (prompts,), all finite, two prompts or
+    more. The score is a ratio of means over the same prompts. To first order it varies as the mean
+    of how far levels are from where the score lies between chance and reference, divided by the
+    distance of these two (Cochran 1977, *Sampling Techniques*, chapter 6).
+    """
+    distances = levels - ((1 - score) * chance + score * reference)
+    half = components(distances[:, :, None]).half_width()[0]
+    return float(half / abs((reference - chance).mean()))
 
 
 def suite_scale(board: SuiteBoard, records: Sequence[Record]) -> Scale:
@@ -78,14 +105,15 @@ def suite_scale(board: SuiteBoard, records: Sequence[Record]) -> Scale:
     Without a floor, the reference is the solver that the suite names, or else the best row, if
     several models have rows: a model is not measured by itself.
     """
-    of_chance = records_of_solver(board, board.chance, records)
-    chance = level_of(of_chance[0]).value if of_chance else None
+    of_chance = next(iter(records_of_solver(board, board.chance, records)), None)
+    chance = level_of(of_chance).value if of_chance else None
     in_digits = bool(records) and has_digits_level(records[0])
     for record in records:
         floor = record.floor.get(record.ranking.metric)
         if floor is not None:
             reference = level_of(record, floor).value
-            return Scale(chance, reference, record.main.floor.name, in_digits)
+            known = _by_prompt(of_chance, levels_by_prompt(record, floor=True))
+            return Scale(chance, reference, record.main.floor.name, in_digits, by_prompt=known)
     named = records_of_solver(board, board.reference, records) if board.reference else []
     others = [record for record in records if record.spec.model != board.chance]
     if not named and len({record.spec.model for record in others}) == 1:
@@ -95,7 +123,21 @@ def suite_scale(board: SuiteBoard, records: Sequence[Record]) -> Scale:
         is_relative = bool(records) and not board.reference
         return Scale(chance, None, board.reference or "best row", in_digits, is_relative)
     name = best.spec.model if named else f"best row: {best.spec.model}"
-    return Scale(chance, reference, name, in_digits, is_relative=not named)
+    known = _by_prompt(of_chance, levels_by_prompt(best))
+    return Scale(chance, reference, name, in_digits, is_relative=not named, by_prompt=known)
+
+
+def _by_prompt(
+    of_chance: Record | None, reference: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The levels of chance and reference by prompt, each the mean over seeds; None if unknown.
+
+    `reference` is (seeds, prompts).
+    """
+    chance = None if of_chance is None else levels_by_prompt(of_chance)
+    if chance is None or reference is None or not 1 < chance.shape[1] == reference.shape[1]:
+        return None
+    return chance.mean(axis=0), reference.mean(axis=0)
 
 
 def board_scale(board: Board) -> Scale:

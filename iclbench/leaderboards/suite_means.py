@@ -52,8 +52,21 @@ def suite_ranks(by_model: Sequence[Sequence[Score]]) -> list[Rank]:
     agree. `benchmarks/coverage_suites.py` simulates how often equal models are ordered.
     """
     by_board = [_at_least_median(scores) for scores in zip(*by_model, strict=True)]
-    means = [mean_score(scores) for scores in zip(*by_board, strict=True)]
+    lengthened = zip(*by_board, strict=True)
+    means = [_longest(*pair) for pair in zip(by_model, lengthened, strict=True)]
     return [_rank(mean, means) for mean in means]
+
+
+def _longest(*alternatives: Sequence[Score]) -> Score | None:
+    """The mean of one model's scores, with the outermost of the bounds that it has in each.
+
+    A longer interval on a board may shorten that of the mean, where bounds are cut instead.
+    """
+    means = [mean for scores in alternatives if (mean := mean_score(scores)) is not None]
+    lows, highs = ([getattr(mean, end) for mean in means] for end in ("low", "high"))
+    if not means or None in lows or None in highs:
+        return means[0] if means else None
+    return Score(means[0].value, min(lows), max(highs))
 
 
 def _at_least_median(scores: Sequence[Score]) -> list[Score]:

@@ -14,6 +14,7 @@ from iclbench import run
 from iclbench.display.latex import as_latex, comment, latex
 from iclbench.display.table import Column, Table
 from iclbench.leaderboards import formats
+from iclbench.leaderboards.bounds import ONE_SEED, RANGE
 
 PACKAGE = Path(formats.__file__).parents[1]
 #: The files with what tables and pages show, and texts of plugins that tables of entries show.
@@ -30,8 +31,8 @@ MARKS = {
     *formats.MARKS.values(),
     formats.UNTUNED,
     formats.TUNED_AT_CHANCE,
-    formats.ONE_SEED,
-    formats.RANGE,
+    ONE_SEED,
+    RANGE,
     *"±−Σᵢᵀ×≥≤…",
 }
 
@@ -97,7 +98,7 @@ def test_output_can_be_input_as_it_is(cli, results, verb, tmp_path):
     assert outside
     assert all(line.startswith("%") for line in outside), outside
     assert any("iclbench run" in line for line in outside) == (verb != ["leaderboard", "show"])
-    assert any(formats.ONE_SEED in line for line in outside)
+    assert any(ONE_SEED in line for line in outside)
     if shutil.which("pdflatex"):
         (tmp_path / "table.tex").write_text(outcome.out)
         (tmp_path / "main.tex").write_text(

@@ -11,13 +11,14 @@ import pytest
 
 from iclbench.leaderboards import formats, ranking
 from iclbench.leaderboards.arguments import argument_pairs, in_label
+from iclbench.leaderboards.bounds import ONE_SEED, UNRELIABLE, Bounds
 from iclbench.leaderboards.formats import (
     difference,
+    difference_mark,
     digits,
     file_name,
     interval,
 )
-from iclbench.leaderboards.row import Bounds
 
 
 def test_a_difference_is_in_digits_gained_and_marked_if_significant():
@@ -117,3 +118,25 @@ def test_missing_digits_that_round_to_0_have_no_sign():
 
 def test_numbers_of_a_column_have_the_same_number_of_digits():
     assert (formats.linear(0.5), formats.linear(1234.0)) == ("0.5000", "1234")
+
+
+def record(seeds=3, *, origin="trained", reliable=True, in_digits=False):
+    """What a mark needs to know of a record; `reliable` is told as each kind of mean tells it."""
+    interval = "seeds and prompts" if reliable else "range over seeds"
+    means = {"low": 0.0, "high": 1.0, "interval": interval}
+    return SimpleNamespace(
+        spec=SimpleNamespace(origin=origin),
+        seeds=range(seeds),
+        ranking=SimpleNamespace(metric="m", has_digits=in_digits),
+        metrics={"m": SimpleNamespace(**means, reliable=reliable, digits=SimpleNamespace(**means))},
+    )
+
+
+@pytest.mark.parametrize("in_digits", [True, False])
+def test_a_difference_says_why_it_makes_no_record_better(in_digits):
+    sure, solver = record(in_digits=in_digits), record(1, origin="solver", in_digits=in_digits)
+    doubtful = record(in_digits=in_digits, reliable=False)
+    one_seed = record(1, in_digits=in_digits)
+    assert difference_mark([sure, sure]) == difference_mark([sure, solver]) == ""
+    assert difference_mark([sure, doubtful]) == difference_mark([doubtful, solver]) == UNRELIABLE
+    assert difference_mark([doubtful, one_seed]) == difference_mark([one_seed]) == ONE_SEED

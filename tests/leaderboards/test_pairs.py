@@ -36,9 +36,9 @@ def test_one_trained_seed_says_of_no_model_that_it_is_better(folder):
 
 def test_a_difference_to_one_seed_has_the_mark_of_one_seed(folder):
     (board,) = leaderboard(folder)
-    (row,) = [row for row in board.rows if row.one_seed_above and row.above]
+    (row,) = [row for row in board.rows if row.mark_above and row.above]
     scale = row.record.ranking.scale
-    assert difference(row.above, scale, row.one_seed_above).endswith("] †")
+    assert difference(row.above, scale, row.mark_above).endswith("] †")
     assert "†" not in difference(row.above, scale)
 
 

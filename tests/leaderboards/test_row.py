@@ -10,10 +10,11 @@ import pytest
 from iclbench.api.costs import BudgetReport
 from iclbench.api.digits import digits
 from iclbench.api.ranking import Ranking
+from iclbench.leaderboards.bounds import bounds_of
 from iclbench.leaderboards.figures.axes import shown_name, shown_score
 from iclbench.leaderboards.floor import floor_label
 from iclbench.leaderboards.formats import notes
-from iclbench.leaderboards.row import bounds_of, profile, worst
+from iclbench.leaderboards.row import profile, worst
 from iclbench.runs.statistics import summarize
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_chance_scores_0_and_the_attainable_error_1(records):
     assert scale.reference_name == "attainable"
     assert scale.chance == board["zero"].metrics["squared_error"].digits.mean
     assert scale.reference == board["zero"].floor["squared_error"].digits.mean
-    assert scale.score(board["zero"]).value == 0.0
+    assert scale.score(board["zero"]) == (0.0, 0.0, 0.0), "on these prompts and on others"
     solved = scale.score(board["least-squares-qr"])
     assert solved.value == pytest.approx(1.0, abs=0.1)
     assert solved.low < solved.value < solved.high
@@ -81,6 +82,10 @@ def test_chance_scores_0_and_the_attainable_error_1(records):
     middle = scale.score(board["averaging"])
     length = scale.reference - scale.chance
     assert middle.value == pytest.approx((digits.mean - scale.chance) / length)
+    of_level = (digits.high - digits.low) / length
+    assert 0.7 * of_level < middle.high - middle.low < 1.5 * of_level
+    # Without the values of its prompts, the interval is that of the level.
+    middle = replace(scale, by_prompt=None).score(board["averaging"])
     assert middle.low == pytest.approx((digits.low - scale.chance) / length)
 
 
@@ -90,7 +95,7 @@ def test_where_lower_is_better_the_bounds_change_places(records):
     scale = suite_scale(SUITE.boards[1], board["all"])
     assert scale.reference_name == "bound"
     assert scale.reference < scale.chance
-    score = scale.score(board["kernel-regression"])
+    score = replace(scale, by_prompt=None).score(board["kernel-regression"])
     nll = board["kernel-regression"].metrics["nll"]
     assert score.low == pytest.approx((nll.high - scale.chance) / (scale.reference - scale.chance))
     assert score.low < score.value < score.high

@@ -14,7 +14,7 @@ from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.ranking import Rank
 from iclbench.leaderboards.scale import Score
 from iclbench.leaderboards.site.suites import suite_view
-from iclbench.leaderboards.suite_means import suite_ranks
+from iclbench.leaderboards.suite_means import mean_score, suite_ranks
 from iclbench.leaderboards.suite_score import SuiteRow, _compared, _order, score_suite
 from iclbench.runs.suites import records_by_board
 
@@ -177,3 +177,13 @@ def test_seeds_that_agree_by_chance_are_not_taken_at_their_word():
     assert suite_ranks(list(agreeing)) == [Rank(1, 1), Rank(2, 2)]
     unknown = [[Score(0.9, None, None)]]
     assert suite_ranks([*agreeing, *unknown]) == [Rank(1, 2), Rank(2, 3), Rank(1, 3)]
+
+
+def test_a_longer_interval_on_a_board_shortens_none_of_a_mean():
+    """An interval longer than the scale is cut, which may be less than it was before."""
+    first = [Score(0.1, -0.39, 0.59), Score(0.6, 0.5, 0.7)]
+    typical = [[Score(0.1, -0.45, 0.65), Score(0.3, 0.2, 0.4)]] * 2
+    sure = [Score(0.1, 0.05, 0.15), Score(0.5, 0.45, 0.55)]
+    longer = [typical[0][0], first[1]]
+    assert mean_score(longer).low > mean_score(first).low
+    assert suite_ranks([first, *typical, sure]) == [Rank(1, 4)] * 4

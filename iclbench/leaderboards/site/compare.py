@@ -13,7 +13,6 @@ from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
 from ..ranking import SIGNIFICANCE, of_seeds
-from ..representative import is_one_training
 from ..row import Row
 from ..sizes import known_parameters
 from . import settings
@@ -94,7 +93,7 @@ def comparison_script(row: Row) -> str:
     """data/ID.js: the facts of a row from which its difference to any other row follows.
 
     They are its mean and that of each prompt over its seeds, in base64 float32; the variance of the
-    mean over prompts alone, and what its seeds add to it; and whether a model has only one seed.
+    mean over prompts alone, and what its seeds add to it; and the mark of its differences.
     """
     by_prompt = row.ranked.mean(axis=0)
     prompts = len(by_prompt)
@@ -107,7 +106,7 @@ def comparison_script(row: Row) -> str:
         "seeds": seeds.variance,
         "squares": seeds.squares,
         "wide": seeds.wide(SIGNIFICANCE),
-        "oneSeed": is_one_training(row.record),
+        "mark": formats.difference_mark([row.record]),
         "prompts": _packed(by_prompt),
     }
     return f'compared("{row.record.id}",{json.dumps(content, separators=(",", ":"))});\n'

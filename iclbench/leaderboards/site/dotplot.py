@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ...console import counted
 from .. import formats
 from ..board import Board
+from ..bounds import ONE_SEED
 from ..descriptions import Descriptions
 from ..representative import is_one_training
 from ..row import Row
@@ -266,7 +267,7 @@ def _values(rows: Sequence[Row]) -> str:
 
 def _value(row: Row) -> str:
     """The score, with the mark of a single seed."""
-    mark = f" {formats.ONE_SEED}" if is_one_training(row.record) else ""
+    mark = f" {ONE_SEED}" if is_one_training(row.record) else ""
     return with_minus(formats.score(row.score or 0.0, row.record.ranking)) + mark
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ...console import capitalized, counted
 from .. import formats
 from ..board import Board
+from ..bounds import ONE_SEED, RANGE
 from ..descriptions import Descriptions
 from ..level import is_lower_better, level_of
 from ..overview import boards_of_trained, standing_for_titles
@@ -136,7 +137,7 @@ def _budget(choice: Choice, board: Board) -> str:
 
 def _has_one_seed(table: View) -> bool:
     cells = [cell for column in table["columns"] for cell in column["cells"].values()]
-    return any(formats.ONE_SEED in cell["bounds"] for cell in cells)
+    return any(ONE_SEED in cell["bounds"] for cell in cells)
 
 
 def _of_track(rows: Sequence[Row], track: str) -> list[Row]:
@@ -184,8 +185,8 @@ def column_of(
             "is_best": _is_best(row) and usual in {None, row.track},
             "percent": None if share is None else round(FULL * share),
             "at_floor": row.at_floor,
-            "bounds": formats.ONE_SEED * is_one_training(row.record)
-            + formats.RANGE * (row.bounds.kind == "range over seeds"),
+            "bounds": ONE_SEED * is_one_training(row.record)
+            + RANGE * (row.bounds.kind == "range over seeds"),
         }
     best, chance = (
         "" if end is None else written(end, decimals) for end in (scale.reference, scale.chance)

@@ -13,9 +13,10 @@ from ...runs.objects import Objects
 from ...runs.store import read_values
 from .. import formats
 from ..board import Board
+from ..bounds import mean_bounds
 from ..descriptions import Descriptions
 from ..floor import floor_label
-from ..row import Row, mean_bounds
+from ..row import Row
 from .answers import MOST as MOST_ENDINGS
 from .answers import endings, first_answers
 from .dotplot import references

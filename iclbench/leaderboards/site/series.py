@@ -11,9 +11,9 @@ from ...api.record import Record
 from ...api.spec import canonical_json
 from ...sweeps.fields import ARGUMENTS, omitted_arguments
 from ..board_names import differing_arguments
+from ..bounds import bounds_of
 from ..descriptions import Descriptions
 from ..formats import digits_of, in_words
-from ..row import bounds_of
 from .hues import hues_of
 from .magnitudes import RATIO_OF_CURVES, spans_magnitudes
 from .plots import MOST_LINES, Plot, plot

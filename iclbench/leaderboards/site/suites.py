@@ -14,11 +14,12 @@ from ...console import capitalized, counted
 from ...plugins import host
 from ...runs.suites import find_suite, records_by_board
 from ..board import Board
+from ..bounds import ONE_SEED, bounds_mark, bounds_of
 from ..descriptions import Descriptions
-from ..formats import MARKS, ONE_SEED, UNTUNED, bounds_mark
+from ..formats import MARKS, UNTUNED
 from ..grouping import grouped
 from ..level import level_of
-from ..row import ACCURACY, OPEN, bounds_of, credible
+from ..row import ACCURACY, OPEN, credible
 from ..scale import Scale, Score
 from ..suite_score import SuiteRow, SuiteTable, score_suite
 from ..suite_support import with_support

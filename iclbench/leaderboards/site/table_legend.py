@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from .. import formats
 from ..board import Board
+from ..bounds import bounds_mark
 from ..note_legend import note_legend
 from ..rank_legend import rank_legend
 from ..row import Row
@@ -30,7 +31,7 @@ def legend(boards: Sequence[Board]) -> list[tuple[str, str]]:
 
 
 def _of_intervals(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    marks = "".join(formats.bounds_mark(row.bounds, row.seeds) for row in rows)
+    marks = "".join(bounds_mark(row.bounds, row.seeds) for row in rows)
     yield from ((mark, text) for mark, text in _BOUNDS.items() if mark in marks)
 
 

@@ -87,7 +87,7 @@ def _row(row: Row, plot: str, group: int, hidden: bool) -> View:
         "notes": formats.notes(row),
         "facts": list(filter(None, [row.track, *_facts(row)])),
         "held_out": formats.held_out(row),
-        "above": with_minus(formats.difference(row.above, ranking.scale, row.one_seed_above)),
+        "above": with_minus(formats.difference(row.above, ranking.scale, row.mark_above)),
         "budget": formats.budget(row.steps, row.batch),
         "parameters": formats.parameters(row.record),
         "compute": "" if operations is None else scientific(operations),

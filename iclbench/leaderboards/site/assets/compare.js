@@ -31,14 +31,15 @@
     if (form.a.value !== a.id || form.b.value !== b.id) return;
     const paired = window.paired.difference(x, y), { differences } = paired;
     const higher = digits || !lower;
-    const written = window.paired.written(paired, digits, x.oneSeed || y.oneSeed);
+    const written = window.paired.written(paired, digits, window.paired.mark(x, y));
     const isSure = written.endsWith("*"), better = (paired.mean > 0) === higher;
-    const verdict = x.oneSeed || y.oneSeed ? "One seed: no model is called better. "
+    const verdict = window.paired.mark(x, y) === "†" ? "One seed: no model is called better. "
+      : window.paired.mark(x, y) ? "Few values or seeds dominate a mean: no model is called better. "
       : !Number.isFinite(paired.low) ? "Too few seeds or prompts for a test. "
       : isSure ? `The ${better ? "first" : "second"} is better. ` : "No significant difference. ";
     document.getElementById("verdict").textContent = !Number.isFinite(paired.mean)
       ? "A score that is not finite is worse than any that is."
-      : `${verdict}${digits ? "Digits gained by the first" : `First − second, ${metric}`}: ${written.replace(/ [*†]$/, "")}.`;
+      : `${verdict}${digits ? "Digits gained by the first" : `First − second, ${metric}`}: ${written.replace(/ [*†~]$/, "")}.`;
     const gain = higher ? 1 : -1;
     const wins = differences.filter((d) => gain * d > 0).length, losses = differences.filter((d) => gain * d < 0).length;
     // A mean can favor one model and most prompts the other.

@@ -54,7 +54,7 @@ window.paired = (() => {
       : { mean, low: NaN, high: NaN, differences };
   };
   // As `difference` in formats.py.
-  const written = ({ mean, low, high }, isDigits, oneSeed) => {
+  const written = ({ mean, low, high }, isDigits, mark) => {
     if (!Number.isFinite(mean)) return "";
     const number = (v) => {
       const size = Math.abs(v);
@@ -63,12 +63,14 @@ window.paired = (() => {
     };
     if (!Number.isFinite(low)) return `${number(mean)}, no interval`;
     if (isDigits && [mean, low, high].every((v) => number(v) === "+0.00")) return "0.00";
-    const isSure = !oneSeed && (low > 0 || high < 0);
+    const isSure = !mark && (low > 0 || high < 0);
     // A significant bound that rounds to 0 must not seem to be 0.
     const bound = (v) => isDigits && isSure && Number(v.toFixed(2)) === 0
       ? (v < 0 ? "−" : "+") + String(Number(Math.abs(v).toPrecision(1))).replaceAll("-", "−") : number(v);
-    const mark = oneSeed ? " †" : isSure ? " *" : "";
-    return `${number(mean)} [${bound(low)}, ${bound(high)}]${mark}`;
+    const end = mark ? ` ${mark}` : isSure ? " *" : "";
+    return `${number(mean)} [${bound(low)}, ${bound(high)}]${end}`;
   };
-  return { load, difference, written };
+  // As `difference_mark` in bounds.py.
+  const mark = (a, b) => [a.mark, b.mark].includes("†") ? "†" : a.mark || b.mark;
+  return { load, difference, mark, written };
 })();

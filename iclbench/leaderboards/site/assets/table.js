@@ -136,8 +136,8 @@
         const cell = row.querySelector(".above");
         if (i === 0 || isApart(row, rows[i - 1])) { cell.textContent = ""; return; }
         // As in groups.py: this row minus the one above.
-        const oneSeed = facts[i].oneSeed || facts[i - 1].oneSeed;
-        cell.textContent = window.paired.written(window.paired.difference(facts[i], facts[i - 1]), digits, oneSeed);
+        const [row, above] = [facts[i], facts[i - 1]];
+        cell.textContent = window.paired.written(window.paired.difference(row, above), digits, window.paired.mark(row, above));
       });
     }
 

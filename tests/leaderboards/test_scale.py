@@ -1,0 +1,49 @@
+"""Scores on a board's scale: their intervals, where the scale itself differs between prompts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from iclbench.leaderboards.scale import half_width
+from iclbench.runs.intervals import components
+
+
+def _board(rng, prompts=256, seeds=3):
+    """Levels of a model, chance and reference that share how hard a prompt is, log-normal."""
+    hard = rng.lognormal(0.0, 1.0, prompts)
+    chance, reference = 2 * hard, hard + 0.1 * rng.standard_normal(prompts)
+    of_seeds = 0.02 * rng.standard_normal((seeds, 1))
+    levels = 1.6 * hard + of_seeds + 0.2 * rng.standard_normal((seeds, prompts))
+    return levels, chance, reference
+
+
+def test_an_interval_covers_the_score_on_other_prompts():
+    """The true score is (2 − 1.6) / (2 − 1); how hard prompts are cancels in it."""
+    rng, covered, widths = np.random.default_rng(0), 0, []
+    for _ in range(400):
+        levels, chance, reference = _board(rng)
+        length = (reference - chance).mean()
+        score = (levels.mean() - chance.mean()) / length
+        half = half_width(score, levels, chance, reference)
+        covered += abs(score - 0.4) <= half
+        widths.append(half * abs(length) / components(levels[:, :, None]).half_width()[0])
+    assert 0.93 <= covered / 400 <= 1.0
+    assert np.median(widths) < 0.6, "chance and reference vary with the level"
+
+
+def test_a_level_that_ignores_prompts_is_no_surer_than_the_scale():
+    rng = np.random.default_rng(1)
+    covered = 0
+    for _ in range(400):
+        _, chance, reference = _board(rng)
+        constant = np.full((1, len(chance)), 3.0)
+        score = (3.0 - chance.mean()) / (reference - chance).mean()
+        true = (3.0 - 2 * np.exp(0.5)) / -np.exp(0.5)
+        covered += abs(score - true) <= half_width(score, constant, chance, reference)
+    assert covered / 400 > 0.9
+
+
+def test_chance_and_reference_have_their_places_for_sure():
+    _, chance, reference = _board(np.random.default_rng(2))
+    assert half_width(0.0, chance[None], chance, reference) == 0.0
+    assert half_width(1.0, reference[None], chance, reference) == 0.0
