@@ -129,9 +129,9 @@ def earlier_rows(path: Path | None, setup: dict[str, Any]) -> list[dict[str, Any
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows in the order of `CONFIGURATIONS`."""
-    names = [c.name for c in CONFIGURATIONS]
-    return sorted(rows, key=lambda row: names.index(row["name"]))
+    """Rows in the order of `CONFIGURATIONS`; those of other names, from an old file, come last."""
+    places = {c.name: place for place, c in enumerate(CONFIGURATIONS)}
+    return sorted(rows, key=lambda row: places.get(row["name"], len(places)))
 
 
 def _rounded(value: Any) -> Any:

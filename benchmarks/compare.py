@@ -34,13 +34,18 @@ def speeds(content: dict[str, Any]) -> dict[tuple[str, str], float]:
 def compare(before: dict[str, Any], after: dict[str, Any], margin: float) -> tuple[str, int]:
     """A table of the common loops, and the exit code.
 
-    Raises ValueError if the files were timed in different ways.
+    Raises ValueError if the files were timed in different ways, or if the second lacks a loop of a
+    configuration that it has.
     """
     for name in ("device", "threads", "clock"):
         if before[name] != after[name]:
             raise ValueError(f"two values of {name}: {before[name]} and {after[name]}")
     first, second = speeds(before), speeds(after)
     rows, code = [], 0
+    measured = {name for name, _ in second}
+    lost = [", ".join(key) for key in first if key not in second and key[0] in measured]
+    if lost:
+        raise ValueError(f"the second file lacks {'; '.join(lost)}")
     for key in first:
         if key in second:
             change = second[key] / first[key]
@@ -70,7 +75,7 @@ def main() -> None:
     try:
         files = [json.loads(path.read_text()) for path in (arguments.before, arguments.after)]
         text, code = compare(files[0], files[1], arguments.margin)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"benchmarks.compare: {error}", file=sys.stderr)
         sys.exit(2)
     print(text)

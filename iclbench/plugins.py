@@ -145,24 +145,32 @@ class PluginHost:
         """Add an object with hooks as a plugin of this process, such as one written in a notebook.
 
         Nobody else can verify its records: for that, make it a distribution. A plugin that was
-        added before under this name is replaced. Raises PluginError if a hook is invalid.
+        added before under this name is replaced. Raises PluginError if a hook is invalid, or if
+        another plugin has an entry of the same name.
         """
         earlier = next((p for p in self.plugins if p.name == name), None)
         if earlier is not None and earlier.distribution != HERE:
             raise PluginError(f"plugin {name!r} is already there: {earlier.label}")
         replaced = self._manager.unregister(name=name) if earlier is not None else None
         loaded = _load_object(self._manager, plugin, name)
-        if not loaded.problem and not self._manager.get_hookcallers(plugin):
-            self._manager.unregister(plugin)
-            hint = "give an object with a method such as iclbench_architectures"
-            loaded = replace(loaded, problem=f"plugin {name!r} has no hooks: {hint}")
-        if loaded.problem:
+        problem = loaded.problem or self._objection(plugin, loaded, earlier)
+        if problem:
+            self._manager.unregister(name=name)
             if replaced is not None:
                 self._manager.register(replaced, name=name)
-            raise PluginError(loaded.problem)
-        if earlier is not None:
-            self.plugins.remove(earlier)
-        self.plugins.append(loaded)
+            raise PluginError(problem)
+        self.plugins = [*(p for p in self.plugins if p is not earlier), loaded]
+        # A module that was reloaded has new classes under the names of the old ones.
+        self._imported.clear()
+
+    def _objection(self, plugin: object, loaded: Plugin, earlier: Plugin | None) -> str | None:
+        if not self._manager.get_hookcallers(plugin):
+            return f"plugin {loaded.name!r} has no hooks, such as iclbench_architectures"
+        for kind, entries in loaded.entries.items():
+            for other, entry in self.entries(kind):
+                if other is not earlier and entry.name in {its.name for its in entries}:
+                    return f"{kind} {entry.name!r} is provided by {other.label} already"
+        return None
 
     def hooks_of(self, plugin: Plugin) -> set[str]:
         """The names of the hooks that a plugin implements."""

@@ -58,7 +58,7 @@ def test_a_module_that_is_added_has_the_digest_of_its_file():
 def test_code_that_is_edited_and_added_again_is_other_code(tmp_path, monkeypatch):
     """A notebook has the plugin, and a module beside it the model."""
     model = tmp_path / "model_of_a_notebook.py"
-    model.write_text("from iclbench_solvers.simple import Zero\n")
+    model.write_text("from iclbench_solvers import simple\nclass Zero(simple.Zero): pass\n")
     monkeypatch.syspath_prepend(tmp_path)
 
     class Notebook:
@@ -74,13 +74,15 @@ def test_code_that_is_edited_and_added_again_is_other_code(tmp_path, monkeypatch
             importlib.reload(sys.modules[model.stem])
             plugins.add(Notebook(), "mine")
         digests.append(next(p for p in plugins.plugins if p.name == "mine").source_digest())
+        model_class = sys.modules[model.stem].Zero
+        assert plugins.target("model", "mine")[1] is model_class
     # What is edited does not run before it is reloaded.
     assert digests[0] == digests[1] != digests[2]
 
 
 def test_an_object_without_hooks_is_refused():
     plugins = PluginHost(only=[])
-    with pytest.raises(PluginError, match="plugin 'mine' has no hooks: give an object with a"):
+    with pytest.raises(PluginError, match="plugin 'mine' has no hooks, such as iclbench_arch"):
         plugins.add(object(), "mine")
     assert all(plugin.name != "mine" for plugin in plugins.plugins)
 
@@ -100,3 +102,18 @@ def test_an_invalid_object_leaves_the_one_that_it_should_replace():
     assert plugins.provider("model", "local-zero")[0].name == "mine"
     plugins.add(Local("other-zero"), "mine")
     assert plugins.provider("model", "other-zero")[0].name == "mine"
+
+
+def test_a_name_that_another_plugin_has_is_refused_when_it_is_added():
+    class Mine:
+        @hookimpl
+        def iclbench_architectures(self):
+            return [Entry("transformer", "for a test", "iclbench_solvers.simple:Zero")]
+
+    plugins = PluginHost()
+    with pytest.raises(
+        PluginError, match=r"model 'transformer' is provided by transformer .* already"
+    ):
+        plugins.add(Mine(), "mine")
+    assert plugins.provider("model", "transformer")[0].name == "transformer"
+    assert not plugins.problems

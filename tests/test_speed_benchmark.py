@@ -12,6 +12,7 @@ import types
 import pytest
 import torch
 
+from benchmarks.__main__ import in_order
 from benchmarks.compare import compare
 from benchmarks.compare import main as compare_main
 from benchmarks.configurations import CONFIGURATIONS, Configuration
@@ -114,6 +115,31 @@ def test_files_without_a_common_loop_are_not_compared(tmp_path, monkeypatch):
     with pytest.raises(SystemExit) as end:
         compare_main()
     assert end.value.code == 1
+
+
+def test_a_loop_that_failed_later_is_no_small_change():
+    lost = copy.deepcopy(FILE)
+    lost["configurations"][0]["loops"].pop()
+    with pytest.raises(ValueError, match=r"the second file lacks .*iclbench, R = 1"):
+        compare(FILE, lost, 0.15)
+    assert compare(lost, FILE, 0.15)[1] == 0
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "no", '{"configurations": 3}'])
+def test_a_file_of_something_else_is_no_slowdown(tmp_path, monkeypatch, capsys, text):
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    paths[0].write_text(json.dumps(FILE))
+    paths[1].write_text(text)
+    monkeypatch.setattr(sys, "argv", ["compare", *map(str, paths)])
+    with pytest.raises(SystemExit) as end:
+        compare_main()
+    assert end.value.code == 2
+    assert capsys.readouterr().err.startswith("benchmarks.compare: ")
+
+
+def test_rows_of_a_configuration_that_is_no_more_come_last():
+    known = [{"name": configuration.name} for configuration in CONFIGURATIONS[:2]]
+    assert in_order([{"name": "gone"}, *reversed(known)]) == [*known, {"name": "gone"}]
 
 
 def test_table_has_speeds_ratios_and_the_fraction_of_peak():

@@ -39,7 +39,7 @@ def export(
 ) -> None:
     """Write a task's evaluation prompts and targets as Parquet, with a card and Croissant metadata.
 
-    `datasets.load_dataset(OUT)` reads the folder; for a task with several cases, such as sizes, the
+    `datasets.load_dataset(DIR)` reads the folder; for a task with several cases, such as sizes, the
     card explains how. The same arguments give the same bytes.
     """
     sound_host(strict)

@@ -216,6 +216,8 @@ def _path(file: Path | None, kind: str, name: str) -> tuple[Path, str]:
 
     ending = file.suffix.removeprefix(".") if file else "html"
     kind = kind or ending
+    if not kind:
+        raise UsageError(f"{file} has no ending that names a format: give --format")
     if kind not in FORMATS:
         raise unknown("format", kind, FORMATS)
     if file and ending in FORMATS and ending != kind:

@@ -9,6 +9,7 @@ import typer
 
 from ..console import counted, report
 from .common import Strict, sound_host
+from .interruption import stops_on_signals
 from .paths import path_text, usable_path
 
 Repository = Annotated[
@@ -51,7 +52,8 @@ def pull(
     sound_host(strict)
     from ..exchange.pull import pull as pull_checked
 
-    pulled = pull_checked(source, out, verify=verify, max_size=max_size)
+    with stops_on_signals("nothing was copied; pull again"):
+        pulled = pull_checked(source, out, verify=verify, max_size=max_size)
     if (export := pulled.export) is not None:
         prompts = counted(export.prompts, "prompt")
         typer.echo(f"{pulled.folder}: {prompts} of {export.task} v{export.task_version}")

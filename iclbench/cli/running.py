@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from ..api.errors import (
     is_no_room,
     reason_of,
 )
-from ..console import report
+from ..console import report, show_traceback
 from ..files import removed_if_empty
 from .tuning import Preparation
 
@@ -63,8 +62,7 @@ def run_all(
                 message = "; ".join(filter(None, [str(error), *facts]))
                 raise Interrupted(error.signal_number, message) from None
             except PLUGIN_FAILURES as error:
-                if os.environ.get("ICLBENCH_DEBUG"):
-                    raise
+                show_traceback(error)
                 errors[plan.spec.id] = error
                 report(f"error: {name}: {_why(error)}")
     return records, errors

@@ -29,9 +29,6 @@ _FACTS = (
     "metric", "statistic", "better", "score better",
 )  # fmt: skip
 
-#: The column of what ranks, by what tables are headed by and, with `-`, sorted by downward.
-_RANKING = {"digits": "score", "mean": "score", "-digits": "-score", "-mean": "-score"}
-
 Line = dict[str, Any]
 
 
@@ -95,7 +92,7 @@ def board_table(board: Board) -> Table:
 
 def require_columns(output: Output) -> None:
     """Raise UsageError for columns that no board has, as `print_boards` would later."""
-    Table(_columns("digits"), []).arranged(_by_name(output))
+    Table(_columns("digits"), []).arranged(_by_name(output, []))
 
 
 def print_boards(
@@ -106,7 +103,7 @@ def print_boards(
     As CSV and JSON, all boards are one table. `commands` adds those that make the rows.
     Raises UsageError for an unknown column.
     """
-    style, asked = output.style, _by_name(output)
+    style, asked = output.style, _by_name(output, boards)
     if style in {"csv", "json"}:
         names = (asked.columns or "all").split(",")
         if commands and names != ["all"] and "command" not in names:
@@ -115,7 +112,7 @@ def print_boards(
         write_table(table.arranged(asked) if boards else table, style)
         return
     # A column that no board has is refused before any is printed.
-    tables = [board_table(board).arranged(asked) for board in boards]
+    tables = [board_table(board).arranged(_by_name(output, [board])) for board in boards]
     for board, table in zip(boards, tables, strict=True):
         print()
         write_table(table, style)
@@ -139,13 +136,23 @@ def _print_legend(text: str, style: str) -> None:
         print(comment(text) if style == "latex" else f"{markdown(text)}\n")
 
 
-def _by_name(output: Output) -> Output:
-    """The columns asked for with the name of what ranks, which tables head by what it is."""
+def _by_name(output: Output, boards: Sequence[Board]) -> Output:
+    """The columns asked for with the name of what ranks, which tables head by what it is.
+
+    Where digits rank, the mean has a column of its own. As one table, boards of both kinds have no
+    column that is the mean of all.
+    """
+    kinds = {board.has_digits for board in boards}
+    columns = {"digits": "score", "mean": "mean" if len(kinds) > 1 else "score"}
+    if kinds == {True}:
+        columns["mean"] = "mean error"
+
+    def column(name: str) -> str:
+        sign, bare = ("-", name[1:]) if name.startswith("-") else ("", name)
+        return sign + columns.get(bare, bare)
 
     def named(asked: str | None) -> str | None:
-        if asked is None:
-            return None
-        return ",".join(_RANKING.get(name.strip(), name.strip()) for name in asked.split(","))
+        return asked and ",".join(column(name.strip()) for name in asked.split(","))
 
     return output._replace(columns=named(output.columns), sort=named(output.sort))
 

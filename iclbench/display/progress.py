@@ -54,7 +54,7 @@ def action_of(spec: ResolvedSpec) -> str:
 class ProgressDisplay(JobListener):
     """Shows the progress of `total` runs, or of jobs of runs; use as a context manager.
 
-    It listens to run hooks (`host().observe`), and to an executor as its `listener`. Runs of this
+    It listens to run hooks (`host().observing`), and to an executor as its `listener`. Runs of this
     process belong to the job that has started last.
     """
 

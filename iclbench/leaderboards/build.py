@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Container, Iterable
 from pathlib import Path
 
@@ -101,9 +102,8 @@ def _delete_outdated(folder: Path, files: Container[str]) -> None:
 def published(records: Path, refused: Refused, *, whole: bool = False) -> list[Board]:
     """The boards of a folder of records, as `sound_boards`; raises UsageError if there is none."""
     if not records.is_dir():
-        hint = (
-            f"; `iclbench view {records.parent}` shows results" if records.parent.is_dir() else ""
-        )
+        above = shlex.quote(str(records.parent))
+        hint = f"; `iclbench view {above}` shows results" if records.parent.is_dir() else ""
         raise UsageError(f"there is no folder {records}{hint}")
     boards = sound_boards(RecordStore(records), refused, whole=whole)
     if not boards:

@@ -34,11 +34,11 @@ from .ranking import (
     ranks,
 )
 from .representative import has_chosen_seeds, is_one_training, starts_from_given
-from .row import Row, worst
+from .row import Row, is_over_budget, worst
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE = "one seed", "reference"
-GIVEN, CHOSEN, ALONE = "given weights", "chosen seeds", "alone"
+GIVEN, CHOSEN, OVER, ALONE = "given weights", "chosen seeds", "over budget", "alone"
 
 
 @dataclass(frozen=True)
@@ -171,17 +171,16 @@ def _standings(
 
 def _unranked(record: Record, evaluated: HeldOut | None, is_pending: bool) -> str:
     """Why the row is not ranked; empty for one that is."""
-    if record.spec.origin != "trained":
-        return REFERENCE
-    if held_out.fails(record, evaluated):
-        return held_out.FAILING
-    if is_pending:
-        return held_out.PENDING
-    if starts_from_given(record):
-        return GIVEN
-    if is_one_training(record):
-        return ONE_SEED
-    return CHOSEN if has_chosen_seeds(record) else ""
+    reasons = {
+        REFERENCE: record.spec.origin != "trained",
+        held_out.FAILING: held_out.fails(record, evaluated),
+        held_out.PENDING: is_pending,
+        GIVEN: starts_from_given(record),
+        ONE_SEED: is_one_training(record),
+        OVER: is_over_budget(record),
+        CHOSEN: has_chosen_seeds(record),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def _chance(records: Sequence[Record], measured: Sequence[Measured]) -> np.ndarray | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .groups import ALONE, CHOSEN, GIVEN, ONE_SEED
+from .groups import ALONE, CHOSEN, GIVEN, ONE_SEED, OVER
 from .held_out import FAILING, PENDING
-from .row import Row
+from .row import OVER_BUDGET, Row
 
 #: Why a row has no rank.
 _UNRANKED = {
@@ -14,6 +14,7 @@ _UNRANKED = {
     ONE_SEED: "a single seed is not ranked",
     GIVEN: "the training started from them, so it is not ranked",
     CHOSEN: "the seeds are not 0, 1, 2, … and may be the best of many, so it is not ranked",
+    OVER: f"its training took over {OVER_BUDGET:g} times its budget, so it is not ranked",
     FAILING: "significantly worse on held-out prompts, so not ranked",
     PENDING: "not yet evaluated on held-out prompts, as other published rows are, so not ranked",
 }

@@ -23,6 +23,8 @@ PROFILE = range(17)
 #: What classification tasks call the fraction of right answers.
 ACCURACY = "accuracy"
 
+#: A row that took so many times its budget is not ranked among those that kept to it.
+OVER_BUDGET = 2.0
 #: The track of trained rows that chose their own budgets.
 OPEN = "open"
 
@@ -163,15 +165,7 @@ class Row:
     @property
     def used(self) -> float | None:
         """The time that a seed took, as a share of its track's budget; None for a row without."""
-        budget = self.record.budget
-        try:
-            asked = Budget.parse(self.track)
-        except ValueError:  # none, or one that is no duration
-            return None
-        if budget is None:
-            return None
-        seconds = budget.device_seconds if asked.on_gpu else budget.core_seconds
-        return None if seconds is None else seconds / asked.seconds
+        return used_part(self.record)
 
     @property
     def label_in_track(self) -> str:
@@ -252,6 +246,23 @@ def track_name(record: Record) -> str:
 def worst(statistics: Statistics, ranking: Ranking) -> float | None:
     """The metric's 1% worst."""
     return statistics.q99 if ranking.better == "lower" else statistics.q01
+
+
+def used_part(record: Record) -> float | None:
+    """The time that a seed took, as a share of its track's budget; None where either is unknown."""
+    try:
+        asked = Budget.parse(record.track or "")
+    except ValueError:  # none, or one that is no duration
+        return None
+    if record.budget is None:
+        return None
+    seconds = record.budget.device_seconds if asked.on_gpu else record.budget.core_seconds
+    return None if seconds is None else seconds / asked.seconds
+
+
+def is_over_budget(record: Record) -> bool:
+    """Whether it took so much more than its budget that it has the advantage of a longer track."""
+    return (used_part(record) or 0.0) > OVER_BUDGET
 
 
 def profile(digits: np.ndarray) -> tuple[float, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -119,7 +120,8 @@ def study_records(study: Study, size: str, folder: Path | None) -> StudyRecords:
         size_flag = "" if size == QUICK else f" --size {size}"
         raise UsageError(
             f"{study.name}: none of its {result.missing} runs has a record in {searched} "
-            f"({reason}); to make them: iclbench sweep {study.path}{size_flag} --out {chosen}"
+            f"({reason}); to make them: iclbench sweep {shlex.quote(str(study.path))}"
+            f"{size_flag} --out {shlex.quote(str(chosen))}"
         )
     return StudyRecords(file, result, chosen)
 

@@ -21,11 +21,17 @@ from ..runs.proofs import is_retrained, repeats, with_proof, without_proof
 from ..runs.store import RecordStore, read_record
 from ..runs.tuned import tuning_path
 from ..runs.verify import require_holding
+from ..sweeps.record_paths import real_path
 from . import formats
 from .argument_numbers import FOLLOWS
 from .arguments import argument_pairs
 from .board import comparable
-from .copied_weights import published_of_task, require_own_formula, require_own_weights
+from .copied_weights import (
+    published_of_task,
+    require_own_formula,
+    require_own_training,
+    require_own_weights,
+)
 from .escaping import markdown
 from .groups import rows_of
 from .labels import labels_of
@@ -63,7 +69,8 @@ def examine(
     """Validate and verify one record; raises UsageError with the reason if it is refused.
 
     Its files must be sound and small enough, its arguments few, every fact that can be computed
-    must hold, and it must not replace a published row or have its weights. `trusted` as for
+    must hold, and it must not replace a published row or have the weights of one, or of a
+    study's record by other settings. `trusted` as for
     `verify`.
     """
     record = read_record(path)
@@ -80,6 +87,7 @@ def examine(
         published = list(published_of_task(record, store))
         require_own_formula(path, record, published)
         require_own_weights(path, record, published)
+        require_own_training(path, record, store.folder.parent)
     (row,) = rows_of({record.id: path}, [record])
     return Submission(path, record, row, tuple(checks), device_name, new)
 
@@ -95,7 +103,7 @@ def examine_all(
     accepted: list[Submission] = []
     refused: list[str] = []
     ids: dict[str, Path] = {}
-    for path in {path.resolve(): path for path in paths}.values():
+    for path in {real_path(path): path for path in paths}.values():
         try:
             submission = examine(path, store, device_name, trusted=trusted)
             other = ids.setdefault(submission.record.id, path)
@@ -168,7 +176,7 @@ def publish_all(
 
 def is_settled(path: Path, store: RecordStore) -> bool:
     """Whether it is a published record that lacks no held-out evaluation."""
-    if not path.resolve().is_relative_to(store.folder.resolve()):
+    if not real_path(path).is_relative_to(store.folder.resolve()):
         return False
     try:
         return held_out_path(path).exists() or not has_held_out(read_record(path))

@@ -17,7 +17,7 @@ from .board_names import differing_arguments
 from .grouping import grouped
 from .ranking import Rank
 from .representative import has_chosen_seeds, is_one_training, starts_from_given, weakness
-from .row import OPEN, track_name
+from .row import OPEN, is_over_budget, track_name
 from .scale import Scale, Score, suite_scale
 from .sizes import known_parameters
 from .suite_means import mean_score, suite_ranks
@@ -69,9 +69,13 @@ class SuiteRow:
         return any(map(self.is_one_seed, self.counted))
 
     @property
-    def has_chosen_seeds(self) -> bool:
-        """Whether any score of its mean is of seeds that may be the best of many."""
-        return any(has_chosen_seeds(self.records[board]) for board in self.counted)
+    def has_doubtful_record(self) -> bool:
+        """Whether any score of its mean is of a record that has no rank on its board either.
+
+        It has one seed, or seeds that may be the best of many, or took much more than its budget.
+        """
+        records = [self.records[board] for board in self.counted]
+        return self.has_one_seed or any(has_chosen_seeds(r) or is_over_budget(r) for r in records)
 
     @property
     def parameters(self) -> tuple[int, int] | None:
@@ -156,7 +160,7 @@ def _compared(entries: Iterable[SuiteRow]) -> list[SuiteRow]:
         having = {kind: [e for e in members if kind <= set(e.counted)] for kind in kinds}
         boards = max(kinds, key=lambda kind: (len(kind) * len(having[kind]), sorted(kind)))
         same = [_over(boards, entry) for entry in having[boards]]
-        unranked = [e.track == OPEN or e.has_one_seed or e.has_chosen_seeds for e in same]
+        unranked = [e.track == OPEN or e.has_doubtful_record for e in same]
         ranked = [e for e, is_unranked in zip(same, unranked, strict=True) if not is_unranked]
         if len(ranked) > 1:
             ranks = suite_ranks([_known_scores(e) for e in ranked])

@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_parameter_registration_hook
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_parameter_registration_hook,
+)
 
 from ..api.config import Config
 from ..api.errors import UsageError
@@ -97,8 +100,17 @@ def _gigabytes(size: int) -> str:
 @contextmanager
 def bounded_model(name: str) -> Iterator[None]:
     """Within the block, raise UsageError for a model that grows too large for the machine."""
-    tensors = elements = 0
+    tensors = elements = kept = 0
     memory = machine_memory()
+
+    def count_buffer(module: nn.Module, key: str, buffer: Tensor | None) -> None:
+        nonlocal kept
+        kept += 0 if buffer is None else buffer.numel() * buffer.element_size()
+        if kept > memory:
+            raise UsageError(
+                f"{name} has buffers of more than {_gigabytes(kept)}; this machine has "
+                f"{_gigabytes(memory)}"
+            )
 
     def count(module: nn.Module, key: str, parameter: Tensor | None) -> None:
         nonlocal tensors, elements
@@ -113,7 +125,10 @@ def bounded_model(name: str) -> Iterator[None]:
             )
 
     # Parameters are registered one by one, before they are initialized.
-    handle = register_module_parameter_registration_hook(count)
+    handles = [
+        register_module_parameter_registration_hook(count),
+        register_module_buffer_registration_hook(count_buffer),
+    ]
     try:
         yield
     except RuntimeError as error:
@@ -123,4 +138,5 @@ def bounded_model(name: str) -> Iterator[None]:
         message = f"{name} does not fit into this machine's {_gigabytes(memory)}"
         raise UsageError(message) from None
     finally:
-        handle.remove()
+        for handle in handles:
+            handle.remove()

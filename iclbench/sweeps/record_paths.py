@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,9 +22,10 @@ def record_paths(given: Sequence[Path]) -> list[Path]:
     paths: dict[Path, Path] = {}
     for path in given:
         if path.suffix == ".toml" and not path.is_dir():
+            name = shlex.quote(str(path))
             raise UsageError(
-                f"{path} is not a record: of a sweep file, `iclbench sweep {path}` makes records "
-                f"and `iclbench leaderboard figure {path}` draws their figure"
+                f"{path} is not a record: of a sweep file, `iclbench sweep {name}` makes records "
+                f"and `iclbench leaderboard figure {name}` draws their figure"
             )
         records = [path]
         if path.is_dir():
@@ -44,8 +46,16 @@ def record_paths(given: Sequence[Path]) -> list[Path]:
         if not records:
             raise UsageError(f"there are no records in {path}")
         for record in records:
-            paths.setdefault(record.resolve(), record)
+            paths.setdefault(real_path(record), record)
     return list(paths.values())
+
+
+def real_path(record: Path) -> Path:
+    """What tells whether two paths are one file; a loop of links is itself."""
+    try:
+        return record.resolve()
+    except (OSError, RuntimeError):
+        return record.absolute()
 
 
 def beside_records() -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from ..api.errors import PLUGIN_FAILURES, problem_with
 from ..api.record import Record
+from ..console import show_traceback
 from ..runs.additions import with_additions
 from ..runs.code import stale_code
 from ..runs.comparison import Check
@@ -150,8 +150,7 @@ def _outcome(path: Path, request: VerifyRequest) -> Verified:
             claimed = {name: text for name, text in claimed.items() if name not in TESTED}
         return Verified(path, checks, claimed, stale, retrained=retrained)
     except PLUGIN_FAILURES as error:
-        if os.environ.get("ICLBENCH_DEBUG"):
-            raise
+        show_traceback(error)
         return Verified(path, problem=problem_with(path, error))
 
 

@@ -21,6 +21,8 @@ NAMES = {
 }
 #: Names of the MLP's width.
 FEED_FORWARD = ("intermediate_size", "ffn_dim", "dff", "d_inner")
+#: The most positions that `settings` may ask for: some types hold a mask of their square.
+MOST_POSITIONS = 8192
 #: Ids of a vocabulary that is not used.
 SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
 
@@ -30,8 +32,8 @@ def config_of(length: int, args: Any) -> Any:
 
     Unless `settings` say otherwise, the MLP has 4 times the width, there is no dropout, keys and
     values have as many heads as queries, and the number of positions is `length`. Raises
-    UsageError for an unknown type or field, for a field that is an argument of the model, and for
-    values that the type refuses.
+    UsageError for an unknown type or field, for a field that is an argument of the model, for too
+    many positions, and for values that the type refuses.
     """
     if args.config not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
         raise unknown("config", args.config, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
@@ -43,6 +45,7 @@ def config_of(length: int, args: Any) -> Any:
         argument = arguments.get(default.attribute_map.get(name, name))
         if argument is not None:
             raise UsageError(f"huggingface: {name} is the model's argument {argument}: set that")
+        _require_few_positions(default.attribute_map.get(name, name), args.settings[name], length)
     for name in ("hidden_size", "num_hidden_layers"):
         if not hasattr(default, name):
             raise UsageError(f"huggingface: the config of {args.config} has no {name}")
@@ -52,6 +55,12 @@ def config_of(length: int, args: Any) -> Any:
         # A type may call a size otherwise, as gpt2 calls its positions n_positions.
         values |= {default.attribute_map.get(name, name): value for name, value in part.items()}
     return built(AutoConfig.for_model, args.config, **values)
+
+
+def _require_few_positions(field: str, value: Any, length: int) -> None:
+    most = max(length, MOST_POSITIONS)
+    if "position" in field and isinstance(value, int) and value > most:
+        raise UsageError(f"huggingface: {field}={value:,} is too large; at most {most:,}")
 
 
 def _following(default: Any, length: int, args: Any) -> dict[str, Any]:

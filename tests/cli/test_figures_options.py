@@ -98,3 +98,12 @@ def test_lines_of_a_folder_are_in_the_order_of_their_numbers(cli, tmp_path):
     text = page.read_text("utf-8")
     places = [text.index(f"GRU, {name}, seed 0") for name in ("1 layer", "2 layers", "10 layers")]
     assert places == sorted(places)
+
+
+def test_a_file_without_an_ending_needs_a_format(cli, folder, tmp_path):
+    args = ("leaderboard", "figure", folder / "records", "--x", "dtype")
+    outcome = cli(*args, "--file", tmp_path / "figure")
+    assert (outcome.code, "has no ending that names a format: give --format" in outcome.err) == (
+        2,
+        True,
+    )

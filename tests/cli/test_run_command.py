@@ -204,7 +204,8 @@ def test_a_budget_that_makes_no_sense_is_refused_in_a_line(cli, tmp_path, budget
     assert reason in line
 
 
-def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide):
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide, monkeypatch, debug):
     class Failing(Averaging):
         name = "failing"
 
@@ -212,11 +213,14 @@ def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide):
             raise RuntimeError("no luck")
 
     provide("model", "failing", Failing)
+    if debug:
+        monkeypatch.setenv("ICLBENCH_DEBUG", "1")
     outcome = cli("run", "--model", "failing,zero", "--task", "least-squares", *TINY,
                 "--out", tmp_path)  # fmt: skip
     assert outcome.code == 1
     reason = "RuntimeError: no luck (ICLBENCH_DEBUG=1 shows the traceback)"
     assert f"error: failing on least-squares: {reason}" in outcome.err
+    assert ("Traceback" in outcome.err) == debug
     assert " zero " in outcome.out
     assert [p.name.split("-")[0] for p in tmp_path.glob("*/*.json")] == ["zero"]
 

@@ -122,6 +122,18 @@ def test_columns_and_order_can_be_chosen(board, capsys):
         print_boards([board], Output(sort="-modle"))
 
 
+def test_the_mean_is_that_of_the_metric_where_digits_rank(board, capsys):
+    assert board.has_digits
+    print_boards([board], Output("csv", "model,mean"))
+    head, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
+    assert head == ["model", "mean error"]
+    (record,) = (r for r in board.records if r.spec.model == "zero")
+    (mean,) = (float(mean) for model, mean in rows if model == "zero")
+    assert mean == pytest.approx(record.metrics["squared_error"].mean)
+    print_boards([board], Output("table", "model,mean"))
+    assert "mean error" in capsys.readouterr().out
+
+
 def test_csv_of_several_boards_is_sorted_as_one_table(boards, capsys):
     assert len(boards) > 1
     print_boards(boards, Output("csv", "model", "model"))

@@ -42,6 +42,13 @@ def test_rows_are_sorted_by_their_values_and_empty_ones_come_last():
         TABLE.sort("valeu")
 
 
+def test_a_number_that_is_none_comes_last_in_either_order():
+    rows = [{"value": value} for value in (float("nan"), 2.0, 1.0)]
+    table = Table((Column("value"),), rows)
+    assert [row["value"] for row in table.sort("value").rows][:2] == [1.0, 2.0]
+    assert [row["value"] for row in table.sort("-value").rows][:2] == [2.0, 1.0]
+
+
 def test_ranks_are_sorted_by_their_numbers():
     ranks = ["14–17", "1–14", "2", "1–6", "10–12", None]
     table = Table((Column("rank"),), [{"rank": rank} for rank in ranks])

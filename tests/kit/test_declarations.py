@@ -10,7 +10,7 @@ from pydantic import Field
 
 from iclbench import Architecture, ConformanceError
 from iclbench.api.config import Config
-from iclbench.kit.declarations import check_declared, check_replicas_of_model
+from iclbench.kit.declarations import check_declared, check_replicas_of_model, check_spelling
 from iclbench_least_squares.fixed import LeastSquares
 
 
@@ -114,3 +114,11 @@ def test_targets_that_are_no_numbers_are_named(task, monkeypatch):
     monkeypatch.setattr(LeastSquares, "arrange", without_targets)
     with pytest.raises(ConformanceError, match="training targets are not finite"):
         check_declared(task)
+
+
+def test_a_name_is_misspelt_only_where_the_one_it_is_like_is_missing():
+    check_spelling("errors", ["squared_error"], ["squared_error", "absolute_error"])
+    # One configuration of a task may measure the first only, another both.
+    check_spelling("errors", ["error_far", "error_near"], ["error_near"])
+    with pytest.raises(ConformanceError, match="errors has squared_eror; did you mean squared_err"):
+        check_spelling("errors", ["squared_eror"], ["squared_error"])

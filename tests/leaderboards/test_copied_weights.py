@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
+import torch
 from forging import reseal, states_of, values_of, with_answers_of, with_values, with_weights
 
 from iclbench import RecordError, RecordStore, RunSpec, run
-from iclbench.leaderboards.copied_weights import require_own_weights
+from iclbench.leaderboards.copied_weights import require_own_training, require_own_weights
+from iclbench.runs.store import read_record
 
 TINY = {"task": "least-squares", "recipe": "smoke", "seeds": 2, "eval_prompts": 64,
         "task_args": {"dim": 2, "examples": 4}}  # fmt: skip
 
 
 @pytest.fixture
-def copied(tmp_path):
-    """A trained record, and one of another recipe that has its weights, moved a little."""
+def trained(tmp_path):
+    """Two records of other recipes."""
     paths = []
     for name, rate in (("own", 1e-3), ("copy", 2e-3)):
         recipe_args = {"learning_rate": rate}
         run(model="baseconv", **TINY, recipe_args=recipe_args, out=tmp_path / name)
         paths += RecordStore(tmp_path / name).paths()
-    own, copy = paths
+    return paths
+
+
+@pytest.fixture
+def copied(trained):
+    """A trained record, and one of another recipe that has its weights, moved a little."""
+    own, copy = trained
     states = {
         seed: {name: value * (1 + 1e-6) for name, value in state.items()}
         for seed, state in states_of(own).items()
@@ -123,3 +132,41 @@ def test_one_file_of_weights_is_one_row_whatever_it_is_said_to_begin_with(tmp_pa
     other = own.model_copy(update={"spec": spec, "id": spec.id})
     with pytest.raises(RecordError, match="its weights are those of"):
         require_own_weights(tmp_path / "other", other, [(own.path, own)])
+
+
+def with_noise(states, size):
+    draws = torch.Generator().manual_seed(0)
+    return {
+        seed: {n: v * (1 + size * torch.randn(v.shape, generator=draws)) for n, v in state.items()}
+        for seed, state in states.items()
+    }
+
+
+def test_noise_on_many_weights_makes_no_other_training(trained):
+    """The answers are those of another training, and the weights of a published one."""
+    own, copy = trained
+    own_record = read_record(own)
+    for size, is_copy in ((3e-3, True), (0.3, False)):
+        noisy = with_weights(copy, with_noise(states_of(own), size))
+        record = read_record(noisy)
+        if is_copy:
+            with pytest.raises(RecordError, match="its weights are those of"):
+                require_own_weights(noisy, record, [(own, own_record)])
+        else:
+            require_own_weights(noisy, record, [(own, own_record)])
+
+
+@pytest.mark.parametrize(("noise", "reason"), [(0.0, "by other settings"), (3e-3, "are those of")])
+def test_weights_of_a_study_s_record_are_its_own(trained, tmp_path, noise, reason):
+    """Findings rest on what a study's settings lead to; most of its records are on no board."""
+    own, copy = trained
+    boards = tmp_path / "boards"
+    shutil.copytree(tmp_path / "own", boards / "studies/rates")
+    forged = with_weights(copy, with_noise(states_of(own), noise))
+    with pytest.raises(RecordError, match=reason):
+        require_own_training(forged, read_record(forged), boards)
+    # Its own record may be submitted too, and so may other weights.
+    require_own_training(own, read_record(own), boards)
+    run(model="baseconv", **TINY, recipe_args={"learning_rate": 3e-3}, out=tmp_path / "third")
+    (third,) = RecordStore(tmp_path / "third").paths()
+    require_own_training(third, read_record(third), boards)

@@ -233,3 +233,13 @@ def test_seeds_without_an_interval_far_to_either_side_are_not_near_chance(board,
     ranked = side * 10 * (ranked - ranked.mean(axis=1).min(initial=0.0))
     assert np.isnan(difference(ranked, np.zeros((1, 8))).low)
     assert groups._against_chance(row.record, ranked, np.zeros((1, 8))) == "perhaps at chance"
+
+
+def test_a_training_far_over_its_budget_is_not_ranked(tmp_path):
+    """It would rank with the advantage of a longer track."""
+    task = {"task": "least-squares", "budget": "1s", "eval_prompts": 8, "seeds": 2}
+    record = run(model="lsa", **task, out=tmp_path)
+    for seconds, reason in ((0.5, ""), (1.9, ""), (2.1, "over budget")):
+        budget = record.budget.model_copy(update={"core_seconds": seconds})
+        taken = record.model_copy(update={"budget": budget})
+        assert groups._unranked(taken, None, is_pending=False) == reason

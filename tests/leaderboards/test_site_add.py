@@ -52,7 +52,7 @@ def test_addresses_outside_are_there_only_if_the_site_was_built_with_them(
 def test_the_command_names_the_suite_and_the_track_of_most_rows():
     rows = [SimpleNamespace(track=t, is_trained=True) for t in ("1m", "1m", "10m", "", "", "")]
     command = "iclbench run --model lsa --task recall --task-args vocabulary=64 --steps 9"
-    record = SimpleNamespace(command=command)
+    record = SimpleNamespace(command=command, spec=SimpleNamespace(task="recall"))
     board = SimpleNamespace(task="recall", rows=rows, records=[record])
     suites = [{"name": name, "tables": [{"rows": [0] * n}]} for name, n in (("a", 1), ("b", 2))]
     assert add_view(suites, [board])["run"] == "iclbench run --model NAME --suite b --budget 1m"
@@ -60,6 +60,10 @@ def test_the_command_names_the_suite_and_the_track_of_most_rows():
     # Other arguments of the task would be another board.
     alone = "iclbench run --model NAME --task recall --task-args vocabulary=64 --seeds 3"
     assert add_view([], [board])["run"] == alone
+    # Nobody may have verified the record.
+    for text in ("iclbench run --model lsa --task", "iclbench 'run", ""):
+        record.command = text
+        assert add_view([], [board])["run"] == "iclbench run --model NAME --task recall --seeds 3"
 
 
 def test_tasks_that_only_studies_have_are_in_the_menu_and_the_search(leaderboards):

@@ -106,7 +106,7 @@ def test_a_board_counts_before_its_floor_is_known_and_where_it_names_a_solver(re
 def entry(label, track="1m", **scores):
     """An entry with these means and their intervals' half widths by board."""
     spec = SimpleNamespace(origin="trained", init=None, model=label, seeds=[0, 1])
-    record = SimpleNamespace(spec=spec, seeds=[1, 2])
+    record = SimpleNamespace(spec=spec, seeds=[1, 2], track=track, budget=None)
     known = {n: Score(mean, mean - half, mean + half) for n, (mean, half) in scores.items()}
     first = next(iter(known.values()))
     records = dict.fromkeys(known, record)
@@ -133,14 +133,19 @@ def test_models_with_the_same_boards_are_compared_and_ranked_by_their_intervals(
     assert rows["fewer"].rank is None
 
 
-def test_a_model_alone_an_open_budget_one_seed_and_chosen_seeds_have_no_rank():
+def test_a_doubtful_entry_has_no_rank():
     pair = [entry(name, a=(0.5, 0.1)) for name in ("x", "y")]
     assert _compared(pair[:1])[0].rank is None
     opened = _compared([replace(row, track="open") for row in pair])
     assert [(row.is_compared, row.rank) for row in opened] == [(True, None)] * 2
     one = entry("z", a=(0.5, 0.1))
-    one.records["a"] = SimpleNamespace(spec=one.records["a"].spec, seeds=[1])
+    one.records["a"].seeds = [1]
     assert {row.label: row.rank for row in _compared([*pair, one])} == {
+        "x": Rank(1, 2), "y": Rank(1, 2), "z": None
+    }  # fmt: skip
+    over = entry("z", a=(0.9, 0.01))
+    over.records["a"].budget = SimpleNamespace(core_seconds=121.0, device_seconds=None)
+    assert {row.label: row.rank for row in _compared([*pair, over])} == {
         "x": Rank(1, 2), "y": Rank(1, 2), "z": None
     }  # fmt: skip
     chosen = entry("z", a=(0.9, 0.01))

@@ -161,6 +161,7 @@ def test_a_saved_encoder_s_pooler_and_dropout_are_left_out(tmp_path):
             {"settings": {"num_hidden_layers": 5}},
             "num_hidden_layers is the model's argument layers",
         ),
+        ({"settings": {"n_positions": 10**5}}, "n_positions=100,000 is too large; at most 8,192"),
         ({"settings": {"n_embd": 32}}, "n_embd is the model's argument width"),
         ({"config": "bert", "settings": {"is_decoder": False}}, "this bert is not causal"),
         ({"config": "xlm"}, "this xlm is not causal"),

@@ -86,4 +86,6 @@ def test_a_model_that_grows_too_large_is_stopped_and_others_are_left_alone():
         nn.Linear(10**8, 10**8)
     with pytest.raises(UsageError, match="this machine has"), bounded_model("m"):
         nn.Module().register_parameter("p", nn.Parameter(torch.zeros(1).expand(2**31, 2**10)))
+    with pytest.raises(UsageError, match="m has buffers of more than"), bounded_model("m"):
+        nn.Module().register_buffer("mask", torch.zeros(1).expand(2**31, 2**10))
     nn.Sequential(*(nn.Linear(1, 1) for _ in range(20_000)))

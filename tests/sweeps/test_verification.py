@@ -196,3 +196,15 @@ def test_few_records_need_no_further_process(monkeypatch):
     assert default_workers(1000, VerifyRequest("cuda")) == 2
     # Each of several workers would see one GPU, so there would be no number 1.
     assert default_workers(1000, VerifyRequest("cuda:1")) == 1
+
+
+def test_to_debug_one_record_stops_no_other(cli, tmp_path, monkeypatch):
+    for model in ("zero", "averaging"):
+        run(model=model, task="least-squares", eval_prompts=8, out=tmp_path)
+    damaged, _ = RecordStore(tmp_path).paths()
+    damaged.write_text("{")
+    monkeypatch.setenv("ICLBENCH_DEBUG", "1")
+    outcome = cli("verify", tmp_path)
+    assert outcome.code == 2
+    assert "1 of 2 records hold, 1 can't be verified" in outcome.err + outcome.out
+    assert "Traceback" in outcome.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -42,9 +43,12 @@ def add_view(suites: Sequence[View], boards: Sequence[Board]) -> View:
 
 def _setting(record: Record) -> str:
     """The options of a record's command that its board consists of."""
-    words = shlex.split(record.command)
-    given = [option for option in OF_BOARDS if option in words]
-    return shlex.join(part for o in given for part in (o, words[words.index(o) + 1]))
+    try:
+        words = shlex.split(record.command)
+    except ValueError:  # a record that nobody has verified may have any text there
+        words = []
+    given = {"--task": record.spec.task, **dict(itertools.pairwise(words))}
+    return shlex.join(part for o in OF_BOARDS if o in given for part in (o, given[o]))
 
 
 def _rows(suite: View) -> int:
