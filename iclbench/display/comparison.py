@@ -24,7 +24,7 @@ _COLUMNS = (
     Column("95% interval", right=True),
     Column("p", right=True, importance=3),
     Column("better"),
-    Column("note", fit="wrap", narrowest=14, importance=1),
+    Column("note", fit="wrap", narrowest=10, importance=1),
     Column("low", right=True, extra=True),
     Column("high", right=True, extra=True),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,9 @@ def paired_lines(first: Record, second: Record) -> list[dict[str, Any]]:
     for what, x, y in (
         ("tasks", _task(first), _task(second)),
         ("task arguments", first.main.task_args, second.main.task_args),
-        ("prompts", first.main.digest, second.main.digest),
+        ("numbers of prompts (--eval-prompts)", first.main.prompts, second.main.prompts),
+        ("evaluation seeds (--eval-seed)", first.spec.eval_seed, second.spec.eval_seed),
+        ("prompts", first.main.digest[:12], second.main.digest[:12]),
         ("dtypes", first.spec.dtype, second.spec.dtype),
     ):
         if x != y:
@@ -97,7 +100,7 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
         "high": paired.high,
         "p": paired.p,
         "better": better,
-        "note": _note(np.isfinite(paired.low), reliable),
+        "note": _note(values, np.isfinite(paired.low), reliable),
     }
 
 
@@ -109,9 +112,13 @@ def _is_reliable(record: Record, name: str, in_digits: bool) -> bool:
     return statistics.reliable
 
 
-def _note(has_interval: bool, reliable: bool) -> str:
+def _note(values: Sequence[np.ndarray], has_interval: bool, reliable: bool) -> str:
+    if not has_interval and not all(np.isfinite(part).all() for part in values):
+        return "no interval: values that are not finite"
+    if not has_interval and values[0].shape[1] < 2:
+        return "no interval: one prompt"
     if not has_interval:
-        return "no interval: too few seeds, or lost values"
+        return f"no interval: too few seeds ({' and '.join(str(len(part)) for part in values)})"
     return "" if reliable else "a mean that few values or seeds dominate"
 
 

@@ -24,9 +24,10 @@ from iclbench.sweeps.campaign.progress import Progress
 from iclbench.sweeps.tuning import search as search_module
 from iclbench.sweeps.tuning.document import _cost
 from iclbench.sweeps.tuning.planning import MOST_PROMPTS, _request, planned_search
+from iclbench.sweeps.tuning.points import points_of
 from iclbench.sweeps.tuning.search import tune
 from iclbench.sweeps.tuning.settings import SearchSettings
-from iclbench.sweeps.tuning.space import points_of, search_space
+from iclbench.sweeps.tuning.space import search_space
 from iclbench.sweeps.tuning.trials import trial_budget
 from iclbench.training.loop import Training
 

@@ -20,8 +20,8 @@ from ...runs.arguments import given_arguments
 from ...runs.report import ranking
 from ...runs.store import RecordStore
 from .planning import PlannedSearch
+from .points import Point, own_point
 from .settings import SearchSettings
-from .space import Point, own_point
 
 
 def document_of(

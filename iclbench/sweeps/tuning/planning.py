@@ -16,8 +16,9 @@ from ...runs.reuse import standing
 from ...runs.settings import Settings
 from ...runs.statistics import GRADE
 from ...runs.store import RecordStore
+from .points import Point, points_of
 from .settings import SearchSettings
-from .space import Point, points_of, require_free, search_space
+from .space import require_free, search_space
 from .trials import trial_budget
 
 #: The folder of the trials' records, in the output folder.

@@ -1,21 +1,15 @@
-"""The search space of a run, and the points of it that a search tries."""
+"""The search space of a run."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
-from scipy.stats import qmc
 
 from ...api.config import parse_config
 from ...api.errors import UsageError
-from ...api.random import philox
 from ...api.recipe import Recipe
 from ...api.spec import canonical_json
 from ...api.tuning import OptimizerChoice, Range, SearchSpace
@@ -25,7 +19,6 @@ from ...runs.plan import Plan
 from ...training.optimizers.base import BatchOptimizer
 from ...training.optimizers.choice import OWN, make_optimizer, with_whole_optimizer
 from ...training.replicas import Replicas
-from .trials import MOST_TRIALS
 
 #: The learning rates that are searched, relative to the recipe's.
 RATES = (0.1, 30.0)
@@ -49,17 +42,6 @@ SEARCHED = {
     "optimizers": ("optimizer", "optimizer_args"),
     "schedules": ("schedule",),
 }
-#: Points of one program, which differ only in learning rate and initial scale.
-PER_PROGRAM = 4
-
-
-@dataclass(frozen=True)
-class Point:
-    """Arguments of one trial; points of one `program` can be trained as one program."""
-
-    program: int
-    model_args: dict[str, Any]
-    recipe_args: dict[str, Any]
 
 
 def require_free(
@@ -82,7 +64,7 @@ def search_space(plan: Plan, changes: Mapping[str, Any]) -> SearchSpace:
     An argument that the request gives is fixed; a tuned plan's request gives those that its search
     changed. Raises UsageError for changes that don't fit.
     """
-    recipe, given = _recipe(plan), plan.request.recipe_args
+    recipe, given = recipe_of(plan), plan.request.recipe_args
     rate = recipe.learning_rate
     preset = OptimizerChoice(name=recipe.optimizer, args=recipe.optimizer_args)
     # Given arguments fix the optimizer too: another one would not take them.
@@ -119,7 +101,8 @@ def _with_tables(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {**changes, "optimizers": tables}
 
 
-def _recipe(plan: Plan) -> Recipe:
+def recipe_of(plan: Plan) -> Recipe:
+    """The plan's recipe; raises UsageError if nothing is trained."""
     if plan.recipe is None:
         raise UsageError(f"{plan.spec.model}: nothing is trained, so there is nothing to tune")
     return plan.recipe
@@ -195,90 +178,5 @@ def _is_usable(plan: Plan, choice: OptimizerChoice) -> bool:
 def _complete(plan: Plan, choice: OptimizerChoice) -> OptimizerChoice:
     """The choice with every argument that a spec will hold; raises UsageError."""
     changes = {"optimizer": choice.name, "optimizer_args": choice.args}
-    recipe = with_whole_optimizer(_recipe(plan).model_copy(update=changes))
+    recipe = with_whole_optimizer(recipe_of(plan).model_copy(update=changes))
     return OptimizerChoice(name=recipe.optimizer, args=recipe.optimizer_args)
-
-
-def points_of(space: SearchSpace, plan: Plan, trials: int, seed: int) -> list[Point]:
-    """At most that many distinct points: the recipe's own if it is in the space, then Sobol's.
-
-    The points of a program share optimizer, schedule, depth and width, which are drawn once.
-    Raises UsageError for no trial, or too many.
-    """
-    if not 1 <= trials <= MOST_TRIALS:
-        raise UsageError(f"trials={trials}: a search has 1 to {MOST_TRIALS:,} trials")
-    programs = math.ceil(trials / PER_PROGRAM)
-    names = list(space.model_args)
-    shapes = list(_sobol(2 + len(names), programs, "tuning shapes", seed))
-    numbers = list(_sobol(2, programs * PER_PROGRAM, "tuning numbers", seed))
-    preset = own_point(space, plan)
-    points: list[Point] = [preset] if preset else []
-    sizes = Counter(point.program for point in points)
-    # Equal points have one learning rate, so that each is compared with few others.
-    by_rate = {point.recipe_args["learning_rate"]: [point] for point in points}
-    for index, (rate, scale) in enumerate(numbers):
-        program = index // PER_PROGRAM
-        if preset and program == 0:
-            model_args, recipe_args = dict(preset.model_args), dict(preset.recipe_args)
-        else:
-            drawn = shapes[program]
-            choice = _pick(space.optimizers, drawn[0])
-            model_args = {
-                name: _pick(space.model_args[name], number)
-                for name, number in zip(names, drawn[2:], strict=True)
-            }
-            recipe_args = {
-                "optimizer": choice.name,
-                "optimizer_args": dict(choice.args),
-                "schedule": _pick(space.schedules, drawn[1]),
-            }
-        recipe_args["learning_rate"] = _in_range(space.learning_rate, rate)
-        if space.init_std is not None:
-            model_args["init_std"] = _in_range(space.init_std, scale)
-        point = Point(program, model_args, recipe_args)
-        alike = by_rate.setdefault(recipe_args["learning_rate"], [])
-        is_new = all((p.model_args, p.recipe_args) != (model_args, recipe_args) for p in alike)
-        # The first program has the recipe's own point in place of its last one.
-        if is_new and sizes[program] < PER_PROGRAM:
-            points.append(point)
-            alike.append(point)
-            sizes[program] += 1
-    return points[:trials]
-
-
-def own_point(space: SearchSpace, plan: Plan) -> Point | None:
-    """The point of the recipe and the model as they are, or None if the space lacks it."""
-    recipe = _recipe(plan)
-    names = [*space.model_args, *(["init_std"] if space.init_std else [])]
-    # From the configuration: a spec lacks an `added_later` argument that has its default.
-    values = values_of(plan.config)
-    model_args = {name: values[name] for name in names}
-    recipe_args = {
-        "optimizer": recipe.optimizer,
-        "optimizer_args": dict(recipe.optimizer_args),
-        "schedule": recipe.schedule,
-        "learning_rate": recipe.learning_rate,
-    }
-    return Point(0, model_args, recipe_args) if space.contains(model_args, recipe_args) else None
-
-
-def _sobol(dimensions: int, count: int, stream: str, seed: int) -> Iterator[np.ndarray]:
-    """`count` points of a scrambled Sobol sequence in the unit cube."""
-    sequence = qmc.Sobol(dimensions, scramble=True, seed=philox(stream, seed))
-    # A power of two, for which the sequence is balanced.
-    return iter(sequence.random_base2(math.ceil(math.log2(count)))[:count])
-
-
-def _pick(values: Sequence[Any], number: float) -> Any:
-    return values[min(int(number * len(values)), len(values) - 1)]
-
-
-def _in_range(limits: Range, number: float) -> float:
-    """The value at `number` in [0, 1) of a range, on a log scale, with two significant digits."""
-    low, high = limits
-    if low == high:
-        return low
-    # The ratio of the limits may be beyond the largest float.
-    exponent = math.log10(low) + number * (math.log10(high) - math.log10(low))
-    value = low * (high / low) ** number if math.isfinite(high / low) else 10**exponent
-    return float(f"{value:.1e}")
