@@ -75,7 +75,8 @@ class PluginHost:
         if len(providers) > 1:
             labels = sorted((plugin for plugin, _ in providers), key=lambda plugin: plugin.name)
             raise PluginError(_collision(kind, name, labels))
-        error = unknown(kind, name, self._providers(kind))
+        listed = "`iclbench plugins` lists what is installed here"
+        error = unknown(kind, name, self._providers(kind), listed)
         broken = [plugin.name for plugin in self.plugins if plugin.problem]
         notes = [f"left out: {', '.join(broken)}"] if broken else []
         notes += ["ICLBENCH_PLUGINS selects the plugins"] if self._is_restricted else []

@@ -74,8 +74,11 @@ class Interrupted(KeyboardInterrupt):
 LISTED = 24
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for an unknown name, with the nearest known ones."""
+def unknown(kind: str, name: str, known: Iterable[str], otherwise: str = "") -> UsageError:
+    """The error for an unknown name, with the nearest known ones.
+
+    `otherwise` is said of a name that none is near to, or hardly.
+    """
     names = sorted(set(known))
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     # Names that share a beginning are all alike; one that is much nearer is what was meant.
@@ -86,6 +89,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     else:
         more = f", … ({len(names)} in all)" if len(names) > LISTED else ""
         hint = f"known: {', '.join(names[:LISTED]) or 'none'}{more}"
+    if otherwise and not close:
+        hint += f"{' ' if near else '; '}{otherwise}"
     return UsageError(f"unknown {kind} {name!r}; {hint}")
 
 

@@ -85,6 +85,8 @@ def tune(
     are not searched.
     """
     sound_host(strict)
+    if "," in model:
+        raise UsageError("tune takes one model: repeat it for each")
     with stops_on_signals("the same command continues"):
         from ..display.views import waiting
 

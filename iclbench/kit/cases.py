@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib import metadata
 from typing import Literal
 
-from ..api.errors import PLUGIN_FAILURES, reason_of, unknown
+from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of, unknown
 from ..discovery import Plugin
+from ..places import place_of
 from ..plugins import host
 from .kinds import checks_of_entry
 from .trials import NotCheckedError
@@ -57,8 +59,21 @@ def plugins_of(package: str) -> list[Plugin]:
         for name in {_normal(name) for name in _names(plugin)}:
             named.setdefault(name, []).append(plugin)
     if wanted not in named:
-        raise unknown("package", package, {name for p in host().plugins for name in _names(p)})
+        raise _unknown_package(package)
     return named[wanted]
+
+
+def _unknown_package(package: str) -> UsageError:
+    """Why a package has no plugins here."""
+    try:
+        metadata.distribution(package)
+    except (metadata.PackageNotFoundError, ValueError):
+        names = {name for plugin in host().plugins for name in _names(plugin)}
+        return unknown("package", package, names, "`iclbench plugins` lists what is installed here")
+    return UsageError(
+        f"{package} is installed, but has no plugin: its pyproject.toml needs an entry point in "
+        "the group `iclbench`"
+    )
 
 
 def _names(plugin: Plugin) -> tuple[str, ...]:
@@ -84,7 +99,8 @@ def run_case(case: Case) -> CaseResult:
     except NotCheckedError as reason:
         status, text = "not checked", str(reason)
     except PLUGIN_FAILURES as error:
-        text, failure = reason_of(error), error
+        text = ", at ".join(filter(None, [reason_of(error), place_of(error)]))
+        failure = error
     return CaseResult(case, status, text, time.perf_counter() - started, failure)
 
 

@@ -13,6 +13,7 @@ from ..api.errors import PLUGIN_FAILURES
 from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.task import Task, training_batch
+from ..nn.training_form import tensors_of
 from ..precision import default_dtype
 from .causality import SCALES, draw_parameters
 from .state_size import state_sizes
@@ -41,10 +42,11 @@ def _complex_numbers(module: nn.Module) -> str | None:
 def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) -> str | None:
     """What is wrong with a module's predictions, in one sentence, or None.
 
-    The module is called in evaluation mode, in torch's default dtype and on the CPU. Predictions
+    The module is called in torch's default dtype, on the CPU and in evaluation mode. Predictions
     must have the signature's shape and that dtype. An `initial` model, before training, must also
-    predict finite numbers, the same ones every time, and each prompt independently of the others,
-    and tell the sizes of its states as whole numbers if at all.
+    predict finite numbers, the same ones every time, and each prompt independently of the others.
+    In training mode they must follow from parameters, buffers and torch's random numbers. Sizes of
+    states, if it tells them, must be whole numbers.
     A solver or a construction may fail on single prompts, and its rounding may depend on a batch.
     """
     problem = _complex_numbers(module)
@@ -64,6 +66,7 @@ def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) ->
         problem = (
             _finiteness(prediction)
             or _dependence(module, batch, prediction)
+            or _hidden_change(module, batch)
             or _hidden_dependence(module, task)
         )
     return problem or _state(module, task)
@@ -132,6 +135,28 @@ def _dependence(module: nn.Module, batch: Batch, prediction: Tensor) -> str | No
         )
     single = _one_by_one(module, batch)
     return None if torch.allclose(single, prediction, rtol=RELATIVE, atol=ABSOLUTE) else DEPENDS
+
+
+def _hidden_change(module: nn.Module, batch: Batch) -> str | None:
+    """As `_dependence`, in training mode with all that a checkpoint holds set back.
+
+    What else a forward pass changes is lost with a checkpoint, and differs between engines.
+    """
+    module = copy.deepcopy(module).train()
+    before = {name: tensor.clone() for name, tensor in tensors_of(module).items()}
+    predictions = []
+    for _ in range(2):
+        for name, tensor in tensors_of(module).items():
+            if name in before:  # a first forward pass may register more, such as a mask
+                tensor.copy_(before[name])
+        torch.manual_seed(0)
+        predictions.append(module(batch.prompt))
+    if torch.equal(*predictions):
+        return None
+    return (
+        "in training mode it changes what is no parameter or buffer, or draws random numbers not "
+        "by torch: use register_buffer"
+    )
 
 
 def _hidden_dependence(module: nn.Module, task: Task[Any]) -> str | None:

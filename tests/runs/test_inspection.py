@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -52,6 +53,42 @@ def test_the_problem_is_named(fault):
 
 def test_a_sound_model_has_no_problem():
     assert find_problem(Model(lambda y: y), TASK) is None
+
+
+class Training(Model):
+    """What a training forward pass does besides, which evaluation leaves out."""
+
+    def __init__(self, kind):
+        super().__init__(lambda y: y)
+        self.kind, self.plain, self.draws = kind, torch.zeros(1), np.random.default_rng(0)
+        self.register_buffer("kept", torch.zeros(1))
+        self.norm = nn.BatchNorm1d(1)
+
+    def forward(self, prompt):
+        prediction = super().forward(prompt)
+        if not self.training:
+            return prediction
+        if self.kind == "plain":
+            self.plain = 0.9 * self.plain + prediction.mean() + 1
+        if self.kind == "buffer":
+            self.kept += 1
+        if self.kind == "statistics":
+            return self.norm(prediction)
+        if self.kind == "dropout":
+            return nn.functional.dropout(prediction, 0.5)
+        drawn = self.draws.random() if self.kind == "numpy" else 0.0
+        return prediction - self.plain - self.kept - drawn
+
+
+@pytest.mark.parametrize("kind", ["plain", "numpy", "buffer", "statistics", "dropout"])
+def test_what_training_changes_must_be_in_a_checkpoint(kind):
+    model = Training(kind)
+    problem = find_problem(model, TASK)
+    assert (problem is not None) == (kind in {"plain", "numpy"})
+    assert problem is None or "changes what is no parameter or buffer" in problem
+    # Nothing of it is left in the model.
+    assert model.plain == model.kept == 0
+    assert model.norm.num_batches_tracked == 0
 
 
 class PositiveDefinite(nn.Module):

@@ -1,0 +1,29 @@
+"""Where in a plugin's code an error arose."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+
+from .api.errors import IclbenchError
+from .plugins import host
+
+
+def place_of(error: BaseException) -> str:
+    """The last line of a plugin's code that an error came through, as FILE:LINE.
+
+    Empty for an error that says itself what is wrong, and for one that came through no plugin.
+    """
+    # A check's own error tells of another one.
+    while isinstance(error, IclbenchError) and (inner := error.__cause__ or error.__context__):
+        error = inner
+    if isinstance(error, IclbenchError):
+        return ""
+    folders = [folder for plugin in host().plugins for folder in plugin.folders]
+    modules = [sys.modules.get(plugin.module_name) for plugin in host().plugins]
+    files = {getattr(module, "__file__", None) for module in modules}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in files or any(map(Path(frame.filename).is_relative_to, folders)):
+            return f"{Path(frame.filename).name}:{frame.lineno}"
+    return ""
