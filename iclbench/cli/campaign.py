@@ -113,6 +113,7 @@ def _end(failures: list[str], out: Path) -> None:
 
 def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
     """Print every cell with what is left of it, and the time of each stage; the exit code."""
+    from ..display.terminal import print_hanging
     from ..display.views import duration
     from ..sweeps.campaign.cell import seconds_left
     from ..sweeps.campaign.cells import cells_of
@@ -130,7 +131,7 @@ def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
         time_left = f", {duration(left)} left" if (left := seconds_left(group)) else ""
         typer.echo(f"{stage.name}: {stage.summary}\n  {done} of {possible} done{time_left}")
         for cell in group:
-            typer.echo(f"  {cell.board:<{width}}  {cell.model}: {_state(cell)}")
+            print_hanging(f"  {cell.board:<{width}}  {cell.model}: {_state(cell)}", width + 4)
     typer.echo(_left(cells, workers))
     return int(any(cell.state == "failed" for cell in cells))
 

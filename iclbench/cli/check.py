@@ -27,6 +27,7 @@ def check(
     Exits with 1 if a check fails; ICLBENCH_DEBUG=1 shows its traceback.
     """
     sound_host(strict)
+    from ..display.terminal import print_hanging
     from ..kit.cases import cases_of, run_case
 
     cases = [case for package in packages for case in cases_of(package)]
@@ -35,7 +36,7 @@ def check(
         outcome = run_case(case)
         outcomes.append(outcome)
         if not as_json:
-            typer.echo(f"{outcome.status:<12} {case.label} ({outcome.text})")
+            print_hanging(f"{outcome.status:<12} {case.label} ({outcome.text})", 13)
         if outcome.error is not None:
             show_traceback(outcome.error)
     counts = {status: sum(o.status == status for o in outcomes) for status in

@@ -104,6 +104,7 @@ class SuiteRun:
         for each damaged record.
         """
         from ..display.dry_run import damaged, estimates, total, trains
+        from ..display.terminal import print_hanging
         from ..runs.suites import budgets_of, in_words
 
         settings, tunes = self.prepare.settings, self.prepare.tunes
@@ -112,7 +113,7 @@ class SuiteRun:
         width = max(len(cell.board.name) for cell in self.cells)
         for cell in self.cells:
             text = f"  {cell.board.name:<{width}}  {cell.model}: {self._action(cell)}"
-            typer.echo(text)
+            print_hanging(text, width + 4)
             if cell.plan is not None and trains(cell.plan, settings, tunes=tunes):
                 to_train.append(cell.plan)
         costs = [in_words(budget) for budget in budgets_of(to_train)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,22 @@ def console() -> Console:
     width = terminal_width() or UNLIMITED
     # Without a height, rich takes a dumb terminal to have 80 columns.
     return Console(width=width, height=25, highlight=False, markup=False, emoji=False)
+
+
+def print_hanging(text: str, indent: int) -> None:
+    """Print a line of a list; what does not fit into the terminal's width follows, indented."""
+    width = terminal_width()
+    if width is None or len(text) <= width:
+        print(text)
+        return
+    lines = textwrap.wrap(
+        text,
+        max(width, 2 * indent),
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    print("\n".join(lines))
 
 
 def print_text(text: str, style: str = "") -> None:
