@@ -243,7 +243,7 @@ def _name_after_entry(target: type[Any], name: str) -> None:
 
 def _collision(kind: str, name: str, providers: list[Plugin]) -> str:
     labels = " and ".join(plugin.label for plugin in providers)
-    return f"{kind} {name!r} is provided by {labels}; choose with ICLBENCH_PLUGINS"
+    return f"{kind} {name!r} is provided by {labels}: rename it in one of them"
 
 
 def _load_object(manager: pluggy.PluginManager, target: object, name: str) -> Plugin:

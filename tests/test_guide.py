@@ -22,8 +22,8 @@ GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 #: Pages whose example is a plugin. Checking a model or a task takes seconds.
 PLUGINS = [
     pytest.param(page, marks=[pytest.mark.slow] * (page not in {"grader", "observer", "command"}))
-    for page in ("mixer", "architecture", "construction", "solver", "asked", "task", "shift",
-                 "metric", "grader", "observer", "executor", "recipe", "command")
+    for page in ("mixer", "architecture", "construction", "solver", "asked", "task", "classes",
+                 "shift", "metric", "grader", "observer", "executor", "recipe", "command")
 ]  # fmt: skip
 
 
