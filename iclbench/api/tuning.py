@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -149,8 +150,9 @@ class TuningDocument(Config):
 
     @model_validator(mode="after")
     def _chosen_is_the_best(self) -> TuningDocument:
-        best = best_trial(self.trials, self.ranking)
-        if self.chosen != best and self.chosen != own_or_best(self.trials, self.ranking):
+        noise = fraction_noise(self.trials[0].score, self.evaluation_prompts)
+        rules = (own_or_best(self.trials, self.ranking, least) for least in (0.0, noise))
+        if self.chosen not in {best_trial(self.trials, self.ranking), *rules}:
             raise ValueError("the chosen trial is not the best")
         for trial in self.trials:
             if trial.score is not None and (trial.run is None or trial.steps is None):
@@ -171,17 +173,29 @@ def best_trial(trials: tuple[Trial, ...], ranking: Ranking) -> int | None:
     return -max(scores)[1] if scores else None
 
 
-def own_or_best(trials: tuple[Trial, ...], ranking: Ranking) -> int | None:
+def own_or_best(trials: tuple[Trial, ...], ranking: Ranking, noise: float = 0.0) -> int | None:
     """The index of the best trial if it is clearly better than the first, else 0.
 
     The first has the recipe's own settings. If no trial of a short search has learned anything,
-    noise would choose settings that may fail for good.
+    noise would choose settings that may fail for good. `noise` is what prompts alone may make of
+    the scores, where that is known.
     """
     best = best_trial(trials, ranking)
     if best is None or trials[0].score is None:
         return best
     first_score, best_score = (ranking.goodness(trials[i].score) for i in (0, best))
-    return best if best_score - first_score > negligible_gain(ranking, first_score) else 0
+    least = max(negligible_gain(ranking, first_score), noise)
+    return best if best_score - first_score > least else 0
+
+
+def fraction_noise(score: float | None, prompts: int) -> float:
+    """How far the fractions of right answers of equal models may be apart on so many prompts.
+
+    Four standard errors of one answer a prompt, for the best of many; 0 for what is no fraction.
+    """
+    if score is None or not 0 <= score <= 1:
+        return 0.0
+    return 4 * math.sqrt(score * (1 - score) / prompts)
 
 
 def negligible_gain(ranking: Ranking, score: float) -> float:

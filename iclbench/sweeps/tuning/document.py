@@ -11,6 +11,7 @@ from ...api.tuning import (
     TuningCost,
     TuningDocument,
     best_trial,
+    fraction_noise,
     own_or_best,
     start_of,
     tuning_evaluation_seed,
@@ -67,13 +68,16 @@ def _document(
     plan = planned.plan
     spec, request = plan.spec, plan.request
     # Only a space that holds the recipe's own settings begins with them.
-    choose = own_or_best if own_point(planned.space, plan) else best_trial
-    chosen = choose(tuple(trials), ranking(plan))
-    if chosen is None:
+    latest = max(records, key=lambda record: record.created, default=None)
+    chosen = best_trial(tuple(trials), ranking(plan))
+    if own_point(planned.space, plan) and latest is not None:
+        is_fraction = ranking(plan).metric in plan.task.fractions
+        noise = fraction_noise(trials[0].score, latest.main.prompts) if is_fraction else 0.0
+        chosen = own_or_best(tuple(trials), ranking(plan), noise)
+    if chosen is None or latest is None:
         reasons = [trial.failure for trial in trials if trial.failure]
         reason = reasons[0] if reasons else "their errors are not finite"
         raise RunError(f"no trial of {spec.model} on {spec.task} gave a score: {reason}")
-    latest = max(records, key=lambda record: record.created)
     return TuningDocument(
         model=spec.model,
         task=spec.task,
