@@ -13,6 +13,7 @@ from ..api.errors import PLUGIN_FAILURES
 from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.task import Task, training_batch
+from ..nn.predictions import averaged
 from ..nn.training_form import tensors_of
 from ..precision import default_dtype
 from .causality import SCALES, draw_parameters
@@ -66,7 +67,7 @@ def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) ->
         problem = (
             _finiteness(prediction)
             or _dependence(module, batch, prediction)
-            or _hidden_change(module, batch)
+            or _hidden_change(module, task, batch)
             or _hidden_dependence(module, task)
         )
     return problem or _state(module, task)
@@ -137,21 +138,24 @@ def _dependence(module: nn.Module, batch: Batch, prediction: Tensor) -> str | No
     return None if torch.allclose(single, prediction, rtol=RELATIVE, atol=ABSOLUTE) else DEPENDS
 
 
-def _hidden_change(module: nn.Module, batch: Batch) -> str | None:
+def _hidden_change(module: nn.Module, task: Task[Any], batch: Batch) -> str | None:
     """As `_dependence`, in training mode with all that a checkpoint holds set back.
 
     What else a forward pass changes is lost with a checkpoint, and differs between engines.
     """
     module = copy.deepcopy(module).train()
     before = {name: tensor.clone() for name, tensor in tensors_of(module).items()}
-    predictions = []
+    # A model may predict several times for training, for one loss.
+    loss = averaged(task.loss)
+    losses: list[Tensor] = []
     for _ in range(2):
         for name, tensor in tensors_of(module).items():
             if name in before:  # a first forward pass may register more, such as a mask
                 tensor.copy_(before[name])
         torch.manual_seed(0)
-        predictions.append(module(batch.prompt))
-    if torch.equal(*predictions):
+        losses.append(loss(module(batch.prompt), batch.target))
+    first, second = losses
+    if torch.allclose(first, second, rtol=0.0, atol=0.0, equal_nan=True):
         return None
     return (
         "in training mode it changes what is no parameter or buffer, or draws random numbers not "

@@ -154,7 +154,11 @@ def test_a_model_that_cannot_be_planned_stops_no_other(cli, tmp_path, suite, pro
 @pytest.mark.parametrize(
     ("chance", "reason"),
     [
-        ("zeroo", "unknown model 'zeroo'; did you mean 'zero'?"),
+        (
+            "zeroo",
+            "unknown model 'zeroo'; did you mean 'zero'? `iclbench plugins` lists what is "
+            "installed here",
+        ),
         ("class-frequency", "class-frequency can't do it: it answers class, not query"),
     ],
 )

@@ -163,7 +163,9 @@ def test_compare_pairs_the_prompts(trained, solved):
 
 def test_compare_refuses_other_prompts(folder, solved):
     other = run("zero", "least-squares", **{**SMALL, "eval_prompts": 32}, out=folder)
-    with pytest.raises(UsageError, match="prompts differ"):
+    with pytest.raises(
+        UsageError, match=r"numbers of prompts \(--eval-prompts\) differ, 64 and 32"
+    ):
         compare(solved, other)
 
 

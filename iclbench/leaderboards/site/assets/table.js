@@ -136,8 +136,8 @@
         const cell = row.querySelector(".above");
         if (i === 0 || isApart(row, rows[i - 1])) { cell.textContent = ""; return; }
         // As in groups.py: this row minus the one above.
-        const [row, above] = [facts[i], facts[i - 1]];
-        cell.textContent = window.paired.written(window.paired.difference(row, above), digits, window.paired.mark(row, above));
+        const pair = [facts[i], facts[i - 1]];
+        cell.textContent = window.paired.written(window.paired.difference(...pair), digits, window.paired.mark(...pair));
       });
     }
 
