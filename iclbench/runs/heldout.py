@@ -32,7 +32,8 @@ MOST_BYTES = 2**16
 #: A prompt solved to this many digits below the attainable counts as that: the rest is rounding.
 NEAR_ATTAINABLE = 1.0
 #: A difference is significant below this p-value. Two tests then mark at most one in a thousand of
-#: the rows that nobody fitted to the board's prompts; hundreds are tested.
+#: the rows that nobody fitted to the board's prompts, on average over boards: the rows of one board
+#: share its prompts, and an unusual sample of these marks many of them. Hundreds are tested.
 HELD_OUT_SIGNIFICANCE = 0.0005
 
 
