@@ -15,9 +15,12 @@ def place_of(error: BaseException) -> str:
 
     Empty for an error that says itself what is wrong, and for one that came through no plugin.
     """
-    # A check's own error tells of another one.
-    while isinstance(error, IclbenchError) and (inner := error.__cause__ or error.__context__):
-        error = inner
+    # A check's own error tells of another one. A plugin may make a circle of them.
+    seen: set[int] = set()
+    while isinstance(error, IclbenchError) and id(error) not in seen:
+        seen.add(id(error))
+        context = None if error.__suppress_context__ else error.__context__
+        error = error.__cause__ or context or error
     if isinstance(error, IclbenchError):
         return ""
     folders = [folder for plugin in host().plugins for folder in plugin.folders]

@@ -37,6 +37,23 @@ def test_an_error_that_says_what_is_wrong_has_no_place():
     assert place_of(raised(lambda: TransformerConfig(layers=0))) == ""
 
 
+def test_a_circle_of_errors_has_an_end():
+    error = UsageError("a")
+    error.__cause__ = other = UsageError("b")
+    other.__cause__ = error
+    assert place_of(error) == ""
+
+
+def test_an_error_that_hides_another_has_no_place():
+    def hide():
+        try:
+            in_a_plugin()
+        except Exception:
+            raise UsageError("no") from None
+
+    assert place_of(raised(hide)) == ""
+
+
 def test_a_check_names_the_line_that_its_error_is_of():
     def check():
         try:

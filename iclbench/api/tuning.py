@@ -150,8 +150,8 @@ class TuningDocument(Config):
 
     @model_validator(mode="after")
     def _chosen_is_the_best(self) -> TuningDocument:
-        noise = fraction_noise(self.trials[0].score, self.evaluation_prompts)
-        rules = (own_or_best(self.trials, self.ranking, least) for least in (0.0, noise))
+        known = (None, self.evaluation_prompts)
+        rules = (own_or_best(self.trials, self.ranking, prompts) for prompts in known)
         if self.chosen not in {best_trial(self.trials, self.ranking), *rules}:
             raise ValueError("the chosen trial is not the best")
         for trial in self.trials:
@@ -173,27 +173,31 @@ def best_trial(trials: tuple[Trial, ...], ranking: Ranking) -> int | None:
     return -max(scores)[1] if scores else None
 
 
-def own_or_best(trials: tuple[Trial, ...], ranking: Ranking, noise: float = 0.0) -> int | None:
+def own_or_best(
+    trials: tuple[Trial, ...], ranking: Ranking, prompts: int | None = None
+) -> int | None:
     """The index of the best trial if it is clearly better than the first, else 0.
 
     The first has the recipe's own settings. If no trial of a short search has learned anything,
-    noise would choose settings that may fail for good. `noise` is what prompts alone may make of
-    the scores, where that is known.
+    noise would choose settings that may fail for good. Scores that are fractions of right answers,
+    on so many `prompts`, differ by chance alone.
     """
     best = best_trial(trials, ranking)
     if best is None or trials[0].score is None:
         return best
     first_score, best_score = (ranking.goodness(trials[i].score) for i in (0, best))
-    least = max(negligible_gain(ranking, first_score), noise)
+    least = negligible_gain(ranking, first_score)
+    if prompts is not None:
+        least = max(least, *(fraction_noise(abs(s), prompts) for s in (first_score, best_score)))
     return best if best_score - first_score > least else 0
 
 
-def fraction_noise(score: float | None, prompts: int) -> float:
+def fraction_noise(score: float, prompts: int) -> float:
     """How far the fractions of right answers of equal models may be apart on so many prompts.
 
     Four standard errors of one answer a prompt, for the best of many; 0 for what is no fraction.
     """
-    if score is None or not 0 <= score <= 1:
+    if not 0 <= score <= 1:
         return 0.0
     return 4 * math.sqrt(score * (1 - score) / prompts)
 

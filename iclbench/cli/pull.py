@@ -52,7 +52,7 @@ def pull(
     sound_host(strict)
     from ..exchange.pull import pull as pull_checked
 
-    with stops_on_signals("nothing was copied; pull again"):
+    with stops_on_signals("pull again"):
         pulled = pull_checked(source, out, verify=verify, max_size=max_size)
     if (export := pulled.export) is not None:
         prompts = counted(export.prompts, "prompt")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..api.errors import UsageError
 from ..api.ranking import Ranking
 from ..api.spec import canonical_json
 from ..leaderboards import formats
@@ -103,8 +104,9 @@ def print_boards(
     As CSV and JSON, all boards are one table. `commands` adds those that make the rows.
     Raises UsageError for an unknown column.
     """
-    style, asked = output.style, _by_name(output, boards)
+    style = output.style
     if style in {"csv", "json"}:
+        asked = _by_name(output, boards)
         names = (asked.columns or "all").split(",")
         if commands and names != ["all"] and "command" not in names:
             asked = asked._replace(columns=",".join([*names, "command"]))
@@ -119,7 +121,7 @@ def print_boards(
         matrix = shift_matrix(board)
         if matrix is not None:
             print()
-            write_table(matrix.select("all") if asked.columns == "all" else matrix, style)
+            write_table(matrix.select("all") if output.columns == "all" else matrix, style)
         if commands:
             lines = "\n".join(f"    {record.command}" for record in board.records)
             print("\n" + (comment(lines) if style == "latex" else lines))
@@ -140,12 +142,15 @@ def _by_name(output: Output, boards: Sequence[Board]) -> Output:
     """The columns asked for with the name of what ranks, which tables head by what it is.
 
     Where digits rank, the mean has a column of its own. As one table, boards of both kinds have no
-    column that is the mean of all.
+    column that is the mean of all: raises UsageError.
     """
     kinds = {board.has_digits for board in boards}
-    columns = {"digits": "score", "mean": "mean" if len(kinds) > 1 else "score"}
-    if kinds == {True}:
-        columns["mean"] = "mean error"
+    columns = {"digits": "score", "mean": "mean error" if kinds == {True} else "score"}
+    words = ",".join(filter(None, [output.columns, output.sort])).split(",")
+    if len(kinds) > 1 and {"mean", "-mean"} & {word.strip() for word in words}:
+        raise UsageError(
+            "some of these boards rank by digits: instead of mean, give score or mean error"
+        )
 
     def column(name: str) -> str:
         sign, bare = ("-", name[1:]) if name.startswith("-") else ("", name)

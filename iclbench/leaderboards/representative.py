@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from ..api.record import Record
-from .row import Row, credible
+from .row import Row, credible, is_over_budget
 
 
 def is_one_training(record: Record) -> bool:
@@ -32,10 +32,10 @@ def has_chosen_seeds(record: Record) -> bool:
 def weakness(record: Record) -> int:
     """Rank how weakly a record represents its model, from 0 to 3.
 
-    0: several seeds 0, 1, 2, … from random weights, or nothing trained; 1: a single seed, or chosen
-    ones; 2 or 3: a training that starts from given weights.
+    0: several seeds 0, 1, 2, … from random weights, or nothing trained; 1: a single seed, chosen
+    ones, or much more training than its budget; 2 or 3: a training that starts from given weights.
     """
-    is_weak = is_one_training(record) or has_chosen_seeds(record)
+    is_weak = is_one_training(record) or has_chosen_seeds(record) or is_over_budget(record)
     return 2 * starts_from_given(record) + is_weak
 
 

@@ -76,6 +76,9 @@ class Scale:
         if self.by_prompt is None or levels is None or levels.shape[1] != len(self.by_prompt[0]):
             return Score(score, low, high)
         half = half_width(score, levels, *self.by_prompt)
+        if levels.min() >= 0 and levels.max() <= 1 and low is not None and high is not None:
+            # Of fractions near 0 or 1, a few prompts may show no spread at all.
+            return Score(score, min(low, score - half), max(high, score + half))
         return Score(score, score - half, score + half)
 
     def share(self, record: Record) -> float | None:

@@ -151,6 +151,8 @@ def _hidden_change(module: nn.Module, task: Task[Any], batch: Batch) -> str | No
     for _ in range(2):
         for name, tensor in tensors_of(module).items():
             if name in before:  # a first forward pass may register more, such as a mask
+                if tensor.shape != before[name].shape:
+                    return f"in training mode, its buffer {name} changes its shape"
                 tensor.copy_(before[name])
         torch.manual_seed(0)
         losses.append(loss(module(batch.prompt), batch.target))
@@ -159,7 +161,7 @@ def _hidden_change(module: nn.Module, task: Task[Any], batch: Batch) -> str | No
         return None
     return (
         "in training mode it changes what is no parameter or buffer, or draws random numbers not "
-        "by torch: use register_buffer"
+        "by torch: register what changes as a buffer when the model is built"
     )
 
 

@@ -9,6 +9,7 @@ from iclbench.api.ranking import Ranking
 from iclbench.api.tuning import Trial, best_trial, fraction_noise, own_or_best
 
 DIGITS = Ranking(metric="squared_error", statistic="mean digits", better="lower")
+ACCURACY = Ranking(metric="accuracy", statistic="mean", better="higher")
 MEAN = Ranking(metric="nll", statistic="mean", better="lower")
 
 
@@ -39,19 +40,22 @@ def test_the_recipe_s_own_settings_are_kept_unless_others_are_clearly_better(
     assert own_or_best(trials(*scores), ranking) == chosen
 
 
-def test_noise_of_fractions_chooses_no_settings():
-    """12 trials that learned nothing, of a class out of 20, on 1,024 prompts."""
-    ranking = Ranking(metric="accuracy", statistic="mean", better="higher")
+@pytest.mark.parametrize(("accuracy", "prompts"), [(0.05, 1024), (0.01, 64), (0.5, 128)])
+def test_noise_of_fractions_chooses_no_settings(accuracy, prompts):
+    """12 trials that learned nothing."""
     draws, chosen = philox("trials"), []
     for _ in range(300):
-        scores = draws.binomial(1024, 0.05, 12) / 1024
-        noise = fraction_noise(scores[0], 1024)
-        chosen.append(own_or_best(trials(*scores), ranking, noise))
+        scores = draws.binomial(prompts, accuracy, 12) / prompts
+        chosen.append(own_or_best(trials(*scores), ACCURACY, prompts))
     assert sum(index != 0 for index in chosen) / 300 < 0.1
-    # One that is clearly better is chosen.
-    assert own_or_best(trials(0.05, 0.06, 0.1), ranking, fraction_noise(0.05, 1024)) == 2
+
+
+def test_a_fraction_that_is_clearly_better_is_chosen():
+    assert own_or_best(trials(0.05, 0.06, 0.1), ACCURACY, 1024) == 2
+    assert own_or_best(trials(0.05, 0.06, 0.065), ACCURACY) == 2
+    assert own_or_best(trials(0.05, 0.06, 0.065), ACCURACY, 1024) == 0
 
 
 def test_noise_is_known_of_fractions_alone():
     assert fraction_noise(0.5, 1600) == pytest.approx(0.05)
-    assert fraction_noise(None, 900) == fraction_noise(1.7, 900) == fraction_noise(-0.2, 900) == 0.0
+    assert fraction_noise(1.7, 900) == fraction_noise(-0.2, 900) == 0.0

@@ -134,6 +134,17 @@ def test_the_mean_is_that_of_the_metric_where_digits_rank(board, capsys):
     assert "mean error" in capsys.readouterr().out
 
 
+def test_boards_of_both_kinds_have_no_mean_of_all(boards, board, capsys):
+    (nll,) = [other for other in boards if not other.has_digits]
+    for both in ([board, nll], [nll, board]):
+        with pytest.raises(UsageError, match="instead of mean, give score or mean error"):
+            print_boards(both, Output("csv", "model,mean"))
+        with pytest.raises(UsageError, match="instead of mean"):
+            print_boards(both, Output("json", sort="-mean"))
+        print_boards(both, Output("table", "model,mean"))
+    capsys.readouterr()
+
+
 def test_csv_of_several_boards_is_sorted_as_one_table(boards, capsys):
     assert len(boards) > 1
     print_boards(boards, Output("csv", "model", "model"))

@@ -116,3 +116,11 @@ def test_the_site_s_cells_and_names_say_so_too(rows):
         drawn = re.sub("<title>.*?</title>", "", board_dots(board, [""], about, 7))
         assert ("†" in drawn) == bool(mark)
         assert names_of([row], about)[0].endswith(", one seed") == bool(mark)
+
+
+def test_a_training_over_its_budget_is_weak(board):
+    (record,) = [r for r in board.records if len(r.seeds) == 2]
+    assert weakness(record) == 0
+    for seconds, weak in ((119.0, 0), (121.0, 1)):
+        budget = record.budget.model_copy(update={"core_seconds": seconds})
+        assert weakness(record.model_copy(update={"budget": budget, "track": "1m"})) == weak

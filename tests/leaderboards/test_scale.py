@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from iclbench.leaderboards.scale import half_width
+from iclbench import run
+from iclbench.leaderboards.scale import Scale, half_width
 from iclbench.runs.intervals import components
 
 
@@ -41,6 +43,18 @@ def test_a_level_that_ignores_prompts_is_no_surer_than_the_scale():
         true = (3.0 - 2 * np.exp(0.5)) / -np.exp(0.5)
         covered += abs(score - true) <= half_width(score, constant, chance, reference)
     assert covered / 400 > 0.9
+
+
+def test_fractions_without_any_spread_are_not_sure(tmp_path):
+    """64 right answers of 64 may be 99% of all."""
+    record = run(model="lookup", task="mqar", eval_prompts=64, out=tmp_path)
+    assert record.metrics["accuracy"].mean == 1.0
+    ones = np.ones(64)
+    scale = Scale(0.0, 1.0, by_prompt=(np.zeros(64), ones))
+    score = scale.score(record)
+    assert (score.value, score.high) == (1.0, 1.0)
+    assert score.low == pytest.approx(record.metrics["accuracy"].low)
+    assert score.low < 0.96
 
 
 def test_chance_and_reference_have_their_places_for_sure():

@@ -46,6 +46,8 @@ def validated(name, steps, scores, seeds=2, trials=()):
         seeds=list(range(seeds)),
         validation_curve=curve,
         training=SimpleNamespace(steps=20),
+        track=None,
+        budget=None,
         ranking=SimpleNamespace(better_score="higher"),
     )
 

@@ -31,7 +31,7 @@ def legend(boards: Sequence[Board]) -> list[tuple[str, str]]:
 
 
 def _of_intervals(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    marks = "".join(bounds_mark(row.bounds, row.seeds) for row in rows)
+    marks = "".join(bounds_mark(row.bounds, row.seeds) + row.mark_above for row in rows)
     yield from ((mark, text) for mark, text in _BOUNDS.items() if mark in marks)
 
 

@@ -11,7 +11,6 @@ from ...api.tuning import (
     TuningCost,
     TuningDocument,
     best_trial,
-    fraction_noise,
     own_or_best,
     start_of,
     tuning_evaluation_seed,
@@ -72,8 +71,8 @@ def _document(
     chosen = best_trial(tuple(trials), ranking(plan))
     if own_point(planned.space, plan) and latest is not None:
         is_fraction = ranking(plan).metric in plan.task.fractions
-        noise = fraction_noise(trials[0].score, latest.main.prompts) if is_fraction else 0.0
-        chosen = own_or_best(tuple(trials), ranking(plan), noise)
+        prompts = latest.main.prompts if is_fraction else None
+        chosen = own_or_best(tuple(trials), ranking(plan), prompts)
     if chosen is None or latest is None:
         reasons = [trial.failure for trial in trials if trial.failure]
         reason = reasons[0] if reasons else "their errors are not finite"

@@ -70,7 +70,7 @@ window.paired = (() => {
     const end = mark ? ` ${mark}` : isSure ? " *" : "";
     return `${number(mean)} [${bound(low)}, ${bound(high)}]${end}`;
   };
-  // As `difference_mark` in bounds.py.
+  // As `difference_mark` in formats.py.
   const mark = (a, b) => [a.mark, b.mark].includes("†") ? "†" : a.mark || b.mark;
   return { load, difference, mark, written };
 })();
