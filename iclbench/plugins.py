@@ -75,7 +75,7 @@ class PluginHost:
         if len(providers) > 1:
             labels = sorted((plugin for plugin, _ in providers), key=lambda plugin: plugin.name)
             raise PluginError(_collision(kind, name, labels))
-        listed = "`iclbench plugins` lists what is installed here"
+        listed = "" if self._is_restricted else "`iclbench plugins` lists what is installed here"
         error = unknown(kind, name, self._providers(kind), listed)
         broken = [plugin.name for plugin in self.plugins if plugin.problem]
         notes = [f"left out: {', '.join(broken)}"] if broken else []

@@ -15,7 +15,6 @@ from ..api.errors import (
 )
 from ..console import report, show_traceback
 from ..files import removed_if_empty
-from ..places import place_of
 from .tuning import Preparation
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ def _why(error: BaseException) -> str:
     if is_no_room(error):
         # What was trained is in the checkpoint, if that could be written.
         return f"{error.filename or 'a file'}: {error.strerror}; no record was written"
+    from ..kit.places import place_of
+
     why = ", at ".join(filter(None, [reason_of(error), place_of(error)]))
     known = isinstance(error, IclbenchError)
     return why + ("" if known else " (ICLBENCH_DEBUG=1 shows the traceback)")

@@ -85,8 +85,6 @@ def tune(
     are not searched.
     """
     sound_host(strict)
-    if "," in model:
-        raise UsageError("tune takes one model: repeat it for each")
     with stops_on_signals("the same command continues"):
         from ..display.views import waiting
 
@@ -220,6 +218,8 @@ def _plans(
     from ..runs.suites import find_suite, resolve_suite
     from ..sweeps.tuning.planning import require_not_given
 
+    if "," in model:
+        raise UsageError("tune takes one model: repeat it for each")
     if (task is None) == (suite is None):
         raise UsageError("give either --task or --suite")
     if suite is None:

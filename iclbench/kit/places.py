@@ -6,8 +6,8 @@ import sys
 import traceback
 from pathlib import Path
 
-from .api.errors import IclbenchError
-from .plugins import host
+from ..api.errors import IclbenchError
+from ..plugins import host
 
 
 def place_of(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from iclbench import UsageError
 from iclbench.kit.cases import Case, run_case
-from iclbench.places import place_of
+from iclbench.kit.places import place_of
 from iclbench_solvers.simple import Averaging
 from iclbench_transformer.architecture import TransformerConfig
 
