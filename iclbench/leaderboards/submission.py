@@ -69,9 +69,8 @@ def examine(
     """Validate and verify one record; raises UsageError with the reason if it is refused.
 
     Its files must be sound and small enough, its arguments few, every fact that can be computed
-    must hold, and it must not replace a published row or have the weights of one, or of a
-    study's record by other settings. `trusted` as for
-    `verify`.
+    must hold, and it must not replace a published row or have the weights of one, or of a study's
+    record by other settings. `trusted` as for `verify`.
     """
     record = read_record(path)
     if is_retrained(record) and path.resolve() != store.path(record.spec).resolve():
