@@ -19,8 +19,8 @@ from ..api.results import FileReference
 from ..api.tuning import negligible_gain
 from ..runs.code import stale_code
 from ..runs.heldout import HeldOut, read_held_out
-from ..runs.statistics import GRADE, by_prompt
-from ..runs.store import read_values
+from ..runs.prompt_values import floor_values, prompt_values
+from ..runs.statistics import GRADE
 from . import held_out
 from .bounds import bounds_of
 from .floor import floor_of
@@ -212,19 +212,17 @@ def _against_chance(record: Record, ranked: np.ndarray, chance: np.ndarray | Non
 def _measured(path: Path, record: Record, floors: dict[FileReference, np.ndarray]) -> Measured:
     """What a record measured; `floors` has the digits of floors, which rows of a board share."""
     name = record.ranking.metric
-    references, floor_references = record.main.values, record.main.floor.values
-    values = by_prompt(read_values(path, {name: references[name]})[name])
+    values = prompt_values(path, record, name)
     kind = record.metrics[name].digits
     evaluated = read_held_out(path, record)
     if kind is None or not record.ranking.has_digits:
         return Measured(values, values, held_out=evaluated)
     reached = digits(values, kind.error)
-    if name not in floor_references:
+    if name not in record.main.floor.values:
         return Measured(values, reached, reached, held_out=evaluated)
-    reference = floor_references[name]
+    reference = record.main.floor.values[name]
     if reference not in floors:
-        floor = read_values(path, {name: reference})[name]
-        floors[reference] = digits(by_prompt(floor[None])[0], kind.error)
+        floors[reference] = digits(floor_values(path, record, name), kind.error)
     # A model may pass a target by more than rounding.
     attainable = floors[reference] if record.main.floor.kind == "exact" else None
     ranked = ranked_values(reached, attainable)

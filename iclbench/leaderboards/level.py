@@ -15,8 +15,7 @@ from ..api.digits import digits
 from ..api.errors import RecordError
 from ..api.record import Record
 from ..api.statistics import Digits, Statistics, finite
-from ..runs.statistics import by_prompt
-from ..runs.store import read_values
+from ..runs.prompt_values import floor_values, prompt_values
 
 
 class Level(NamedTuple):
@@ -69,18 +68,16 @@ def levels_by_prompt(record: Record, *, floor: bool = False) -> np.ndarray | Non
     None for the digits of a mean, for values that are not finite, and where there are no values: in
     a sparse checkout, for one.
     """
-    ranking = record.ranking
+    ranking, path = record.ranking, record.path
     if has_digits_level(record) and not ranking.has_digits:
         return None
-    references = (record.main.floor if floor else record.main).values
-    if ranking.metric not in references:
-        return None
     try:
-        values = read_values(record.path, {ranking.metric: references[ranking.metric]})
-    except RecordError:
+        if floor:
+            levels = floor_values(path, record, ranking.metric)[None]
+        else:
+            levels = prompt_values(path, record, ranking.metric)
+    except (KeyError, RecordError):
         return None
-    measured = values[ranking.metric]
-    levels = by_prompt(measured[None] if floor else measured)
     error = record.metrics[ranking.metric].digits
     if ranking.has_digits and error is not None:
         levels = digits(levels, error.error)

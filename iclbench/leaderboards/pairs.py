@@ -11,8 +11,9 @@ import numpy as np
 from ..api.digits import digits
 from ..api.errors import UsageError
 from ..api.record import Record
-from ..runs.statistics import GRADE, by_prompt
-from ..runs.store import read_record, read_values
+from ..runs.prompt_values import floor_values, prompt_values
+from ..runs.statistics import GRADE
+from ..runs.store import read_record
 from .board import grader_facts
 from .groups import graded_in_all
 from .ranking import difference, ranked_values
@@ -124,7 +125,7 @@ def _note(values: Sequence[np.ndarray], has_interval: bool, reliable: bool) -> s
 
 def _values(record: Record, name: str, in_digits: bool) -> np.ndarray:
     """What is compared: (seeds, prompts) values, or the digits of an error."""
-    measured = by_prompt(read_values(record.path, {name: record.main.values[name]})[name])
+    measured = prompt_values(record.path, record, name)
     kind = record.metrics[name].digits
     if kind is None or not in_digits:
         return measured
@@ -133,5 +134,4 @@ def _values(record: Record, name: str, in_digits: bool) -> np.ndarray:
     ranks = name == record.ranking.metric and record.ranking.has_digits
     if not ranks or floor.kind != "exact" or name not in floor.values:
         return reached
-    attainable = read_values(record.path, {name: floor.values[name]})[name]
-    return ranked_values(reached, digits(by_prompt(attainable[None])[0], kind.error))
+    return ranked_values(reached, digits(floor_values(record.path, record, name), kind.error))

@@ -27,7 +27,7 @@ NOT_COUNTED = frozenset(
         "runs": ("__init__", "additions", "alike", "arguments", "asked_answers", "caches",
                  "causality", "checks", "code", "comparison", "cost_facts", "facts",
                  "fixed_steps", "grading_facts", "heldout", "heldout_evaluation", "honesty",
-                 "inspection", "objects", "proofs", "record_weights", "recorded",
+                 "inspection", "objects", "prompt_values", "proofs", "record_weights", "recorded",
                  "recorded_answers", "recorded_endings", "recorded_model", "report",
                  "retraining", "reuse", "rounding", "shift_records", "sizes", "state_size",
                  "store", "stored", "strangers", "suites", "time_limit", "tracking", "tuned",

@@ -28,9 +28,9 @@ from .heldout import (
 )
 from .measure import Measured, measure
 from .models import given_models
+from .prompt_values import floor_values, prompt_values
 from .report import date_now
 from .statistics import by_prompt, summarize
-from .store import read_values
 from .values import Arithmetic
 
 #: How far a difference computed again may move, as a share of its interval.
@@ -76,12 +76,12 @@ def _document(
     name = record.ranking.metric
     known = record.metrics[name].digits
     error = known.error if known is not None else None
-    before = by_prompt(read_values(path, {name: record.main.values[name]})[name])
-    scored = [by_prompt(measured.values[name]), before]
+    scored = [by_prompt(measured.values[name]), prompt_values(path, record, name)]
     if record.ranking.statistic == "mean digits" and error is not None:
         scored = [digits(values, error) for values in scored]
         if record.main.floor.kind == "exact":
-            floors = [measured.floor_values[name], _floor_values(path, record)]
+            again = by_prompt(measured.floor_values[name][None])[0]
+            floors = [again, floor_values(path, record, name)]
             scored = _up_to_attainable(scored, [digits(values, error) for values in floors])
     means = [values.mean(axis=0) for values in scored]
     return {
@@ -93,12 +93,6 @@ def _document(
         "statistics": statistics,
         "difference": _difference(means[0], means[1], record.ranking.better_score),
     }
-
-
-def _floor_values(path: Path, record: Record) -> np.ndarray:
-    """The floor of the metric that ranks, on the record's own prompts."""
-    name = record.ranking.metric
-    return read_values(path, {name: record.main.floor.values[name]})[name]
 
 
 def _up_to_attainable(

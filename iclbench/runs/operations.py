@@ -92,7 +92,10 @@ def gradient_operations(plan: Plan, module: nn.Module) -> float | None:
     loss, arithmetic = averaged(plan.task.loss), Arithmetic()
     with torch.enable_grad(), arithmetic:
         for batch in batches:
-            whole = loss(module(batch.prompt), batch.target).sum()
+            target = batch.target
+            if target.is_floating_point():  # those of an evaluation are float64
+                target = target.to(DTYPES[spec.dtype])
+            whole = loss(module(batch.prompt), target).sum()
             whole.backward()  # type: ignore[no-untyped-call]
     return arithmetic.known(prompts * len(batches))
 

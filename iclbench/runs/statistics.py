@@ -88,8 +88,8 @@ def summarize_run(
 def graded(name: str, values: Values) -> Values:
     """The values of a metric. For a grade, only the prompts that were graded for every seed.
 
-    A grade that is NaN could not be obtained, which says nothing about the model. In any other
-    metric, NaN is as bad as an infinite error.
+    A grade that is NaN could not be obtained, which says nothing about the model. NaN of
+    any other metric counts: see `_nan_as_worst`.
     """
     if not name.startswith(GRADE):
         return values
@@ -122,13 +122,15 @@ def summarize(values: Values, kind: MetricKind | None = None) -> Statistics:
         reliable=bool(interval.reliable[0]),
         n=values.shape[1],
         digits=mean_digits(digits(values, error), error) if error else None,
-        **dict(zip(QUANTILES, quantiles(values), strict=True)),
+        **dict(zip(QUANTILES, quantiles(_nan_as_worst(values, kind)), strict=True)),
     )
 
 
 def quantiles(values: Values) -> list[float | None]:
     """The quantiles of `QUANTILES`, linear between values; None for those that are not finite."""
-    ordered = np.sort(_nan_as_infinite(values), axis=None)
+    if np.isnan(values).any():
+        return [None] * len(QUANTILES)
+    ordered = np.sort(values, axis=None)
     results = []
     with np.errstate(invalid="ignore", over="ignore"):
         linear = np.quantile(ordered, list(QUANTILES.values()))
@@ -156,7 +158,7 @@ def mean_digits(values: Values, error: ErrorKind) -> Digits:
 def curve(values: Values, axis: Axis, kind: MetricKind | None = None) -> Curve:
     """The statistics of (seeds, prompts, axis) values at each value of the axis."""
     interval = mean_interval(values, _quantity(kind))
-    ordered = _nan_as_infinite(values)
+    ordered = _nan_as_worst(values, kind)
     with np.errstate(invalid="ignore", over="ignore"):
         means, medians = values.mean(axis=(0, 1)), np.median(ordered, axis=(0, 1))
     return Curve(
@@ -177,6 +179,7 @@ def _quantity(kind: MetricKind | None) -> Quantity:
     return "fraction" if kind == "fraction" else "error"
 
 
-def _nan_as_infinite(values: np.ndarray) -> np.ndarray:
-    # NaN would make every quantile NaN, or hide; as an error it is as bad as an infinite one.
-    return np.where(np.isnan(values), np.inf, values)
+def _nan_as_worst(values: np.ndarray, kind: MetricKind | None) -> np.ndarray:
+    # As an error, NaN is as bad as an infinite one. Of other metrics the worst value is unknown:
+    # NaN stays, and they have no quantiles.
+    return np.where(np.isnan(values), np.inf, values) if _quantity(kind) == "error" else values

@@ -89,15 +89,14 @@ def test_digits_within_one_of_the_attainable_count_as_that(folder):
 def test_prompts_whose_grading_failed_for_one_are_left_out_of_a_comparison(tmp_path, monkeypatch):
     args = {"task": "mqar", "task_args": {"vocabulary": 512}, "eval_prompts": 64, "out": tmp_path}
     first, second = (run(model=model, **args) for model in ("lookup", "context-guess"))
-    read = pairs.read_values
+    read = pairs.prompt_values
 
-    def partly(path, references):
-        values = read(path, references)
-        for measured in values.values():
-            measured[:, :32] = np.nan if path == first.path else 1e3
-        return values
+    def partly(path, record, metric):
+        measured = read(path, record, metric)
+        measured[:, :32] = np.nan if path == first.path else 1e3
+        return measured
 
-    monkeypatch.setattr(pairs, "read_values", partly)
+    monkeypatch.setattr(pairs, "prompt_values", partly)
     # In any other metric than a grade, what is not finite is as bad as it can be.
     line = compare(first, second).loc["accuracy"]
     assert np.isnan([line.a, line.difference, line.low, line.high, line.p]).all()

@@ -9,7 +9,7 @@ import pytest
 
 from iclbench.api.digits import digits
 from iclbench.api.task import Axis
-from iclbench.runs.statistics import as_kept, curve, summarize, summarize_run
+from iclbench.runs.statistics import QUANTILES, as_kept, curve, summarize, summarize_run
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_quantile_on_a_value_beside_an_infinite_one_is_that_value():
         assert np.isnan(np.quantile(values, 0.5))
     result = summarize(values)
     assert (result.median, result.q25, result.q75, result.max) == (2.0, 1.5, None, None)
-    assert summarize(np.array([[1.0, 2.0, np.nan]])).median == 2.0
+    assert summarize(np.array([[1.0, 2.0, np.nan]]), "squared").median == 2.0
 
 
 def test_errors_have_the_digits_of_their_prompts(rng):
@@ -89,7 +89,19 @@ def test_values_that_are_not_finite_are_not_hidden():
     assert result.digits.mean is None
     assert result.q25 == 1.75
     json.dumps(result.model_dump(), allow_nan=False)
-    assert summarize(np.array([[1.0, 2.0, 3.0, np.nan, 4.0]])).median == 3.0
+    assert summarize(np.array([[1.0, 2.0, 3.0, np.nan, 4.0]]), "absolute").median == 3.0
+
+
+@pytest.mark.parametrize("kind", ["fraction", None])
+def test_nan_among_values_that_are_no_errors_leaves_no_quantile(kind):
+    """Whether it is the best or the worst value is unknown: as ∞ it would raise an accuracy."""
+    values = np.array([[0.25, 0.5, 0.75, np.nan, 1.0]])
+    result = summarize(values, kind)
+    assert [getattr(result, name) for name in QUANTILES] == [None] * len(QUANTILES)
+    along = curve(
+        np.stack([values, np.full_like(values, 0.5)], axis=2), Axis("k", (1.0, 2.0)), kind
+    )
+    assert (along.median, along.max) == ([None, 0.5], [None, 0.5])
 
 
 def test_an_axis_is_averaged_for_each_prompt(rng):
