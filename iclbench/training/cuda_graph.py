@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import warnings
 from collections.abc import Callable
@@ -41,7 +42,6 @@ class GraphStep:
         self.graph: torch.cuda.CUDAGraph | None = None
         self.chunk: Batch | None = None
         self.failure: str | None = None
-        self.stream: torch.cuda.Stream | None = None
         self.is_warm = self.was_watched = False
 
     def __call__(self, chunk: Batch, index: int, step: int) -> Tensor:
@@ -102,7 +102,7 @@ class GraphStep:
 
     def _warm_up(self) -> None:
         """Take a step as it will be captured, so that nothing is compiled or chosen then."""
-        stream = self._side_stream()
+        stream = side_stream(self.device)
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             self._one_step()
@@ -124,19 +124,13 @@ class GraphStep:
         if any("called a synchronizing" in str(warning.message) for warning in caught):
             self._refuse("a step waits for the device")
 
-    def _side_stream(self) -> torch.cuda.Stream:
-        """The stream of warming up and capturing: memory that a stream has freed stays its own."""
-        if self.stream is None:
-            self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        return self.stream
-
     def _captured(self) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         failure: Exception | None = None
         current = torch.cuda.current_stream()
         gc.collect()  # a graph of an earlier training that is freed meanwhile ends the capture
         try:
-            with torch.cuda.graph(graph, stream=self._side_stream()):
+            with torch.cuda.graph(graph, stream=side_stream(self.device)):
                 try:
                     self._one_step()
                 except Exception as error:  # raised once the capture has ended
@@ -162,6 +156,15 @@ class GraphStep:
     def _current(self, field: Tensor) -> Tensor:
         # By an index on the device: a Python index would be captured as a constant.
         return field.index_select(1, self.index).squeeze(1)
+
+
+@functools.cache
+def side_stream(device: torch.device) -> torch.cuda.Stream:
+    """The stream of a device on which all steps are warmed up and captured.
+
+    Memory that a stream has freed stays its own, and so does cuBLAS's workspace, for good.
+    """
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def refusal(state: TrainingState) -> str | None:

@@ -19,13 +19,22 @@ def convolve(u: Tensor, h: Tensor, causal: bool, method: str = "auto") -> Tensor
     """Convolve u (B, S, C) with the taps h (S, C), channel by channel → (B, S, C).
 
     Causal: y[t] = Σ_{s ≤ t} h[t−s] u[s]. Circular otherwise: y[t] = Σ_s h[(t−s) mod S] u[s].
-    `method` is `direct`, `fft`, or `auto`, which chooses by the length.
+    `method` is `direct`, `fft`, or `auto`, which chooses by the length. Dtypes below float32 are
+    convolved in float32, also under autocast; y has the dtype of u.
     """
     if not is_direct(method, u.shape[1]):
         return convolve_fft(u, h, causal)
     lag, visible = lags(u.shape[1], causal, u.device)
-    # h[lag] is every channel's Toeplitz matrix, (S, S, C).
-    return torch.einsum("tsc,bsc->btc", h[lag] * visible.unsqueeze(-1), u)
+    dtype = dtype_of(u, h)
+    with torch.autocast(u.device.type, enabled=False):
+        # h[lag] is every channel's Toeplitz matrix, (S, S, C).
+        toeplitz = h.to(dtype)[lag] * visible.unsqueeze(-1)
+        return torch.einsum("tsc,bsc->btc", toeplitz, u.to(dtype)).to(u.dtype)
+
+
+def dtype_of(u: Tensor, h: Tensor) -> torch.dtype:
+    """The dtype in which u and h are convolved."""
+    return torch.promote_types(torch.promote_types(u.dtype, h.dtype), torch.float32)
 
 
 def is_direct(method: str, length: int) -> bool:
@@ -43,12 +52,8 @@ def lags(length: int, causal: bool, device: torch.device) -> tuple[Tensor, Tenso
 
 
 def convolve_fft(u: Tensor, h: Tensor, causal: bool) -> Tensor:
-    """Convolve u (B, S, C) with the taps h (S, C) by FFT → (B, S, C), in the dtype of u.
-
-    An FFT of bfloat16 does not exist: under autocast it computes in float32.
-    """
-    length = u.shape[1]
-    dtype = torch.promote_types(u.dtype, torch.float32)
+    """Convolve u (B, S, C) with the taps h (S, C) by FFT → (B, S, C), in the dtype of u."""
+    length, dtype = u.shape[1], dtype_of(u, h)
     # Padding to twice the length keeps the circular convolution from wrapping around.
     n = 2 * length if causal else length
     spectrum = torch.fft.rfft(u.to(dtype), n, dim=1) * torch.fft.rfft(h.to(dtype), n, dim=0)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from .convolution import convolve_fft, is_direct, lags
+from .convolution import convolve_fft, dtype_of, is_direct, lags
 
 
 class FastBaseConv(nn.Module):
@@ -55,6 +56,9 @@ def convolve_by_channel(u: Tensor, h: Tensor, causal: bool, positions: slice) ->
     Both u and the result are stored channel by channel.
     """
     lag, visible = lags(u.shape[1], causal, u.device)
-    # (C, P, S): the rows of the Toeplitz matrices for the needed positions.
-    toeplitz = h.mT[:, lag[positions]] * visible[positions]
-    return (u.permute(2, 0, 1) @ toeplitz.mT).permute(1, 2, 0)
+    dtype = dtype_of(u, h)
+    with torch.autocast(u.device.type, enabled=False):
+        # (C, P, S): the rows of the Toeplitz matrices for the needed positions.
+        toeplitz = h.to(dtype).mT[:, lag[positions]] * visible[positions]
+        product = u.to(dtype).permute(2, 0, 1) @ toeplitz.mT
+    return product.permute(1, 2, 0).to(u.dtype)

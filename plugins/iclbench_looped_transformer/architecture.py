@@ -29,8 +29,8 @@ class LoopedConfig(SequenceConfig):
         TRAINED_LOOPS,
         ge=1,
         description="number of last loops through which gradients flow and whose mean loss is "
-        "trained; null: all. By default 6, or all of them if there are fewer or if they share no "
-        "weights",
+        "trained; null: all. By default 6, or all of them if there are fewer, if they share no "
+        "weights or if only the first sees the prompt",
     )
     shared: bool = Field(True, description="whether all loops share their weights")
     injection: bool = Field(
@@ -50,7 +50,7 @@ class LoopedConfig(SequenceConfig):
             return given
         loops = given.get("loops", LOOPS)
         is_short = isinstance(loops, int) and loops < TRAINED_LOOPS
-        trains_all = is_short or given.get("shared") is False
+        trains_all = is_short or False in (given.get("shared"), given.get("injection"))
         return {**given, "trained_loops": None} if trains_all else given
 
     @field_validator("mixer_args")
@@ -67,10 +67,11 @@ class LoopedConfig(SequenceConfig):
     def _loops_fit(self) -> LoopedConfig:
         if self.trained_loops is not None and self.trained_loops > self.loops:
             raise ValueError(f"trained_loops={self.trained_loops} is more than loops={self.loops}")
-        if not self.shared and self.trained_loops not in {None, self.loops}:
-            raise ValueError(
-                "shared=false needs trained_loops=null: otherwise some loops are never trained"
-            )
+        for name, untrained in (("shared", "some loops are"), ("injection", "the embedding is")):
+            if not getattr(self, name) and self.trained_loops not in {None, self.loops}:
+                raise ValueError(
+                    f"{name}=false needs trained_loops=null: otherwise {untrained} never trained"
+                )
         return self
 
     def named_mixer(self) -> NamedMixer:

@@ -85,6 +85,10 @@ def find_mismatch(mixer: RecurrentMixer, form: Form, context: TrainingContext) -
     try:
         differing = differences(mixer, form, context)
     except Exception as error:
+        if context.device.type == "cuda":
+            torch.cuda.synchronize(context.device)  # raises what ended the whole device
+        if isinstance(error, torch.OutOfMemoryError):  # it may fit the next time
+            raise
         return f"the kernel fails with {type(error).__name__}: {' '.join(str(error).split())}"
     for what, difference in differing.items():
         # Written so that NaN counts as different.

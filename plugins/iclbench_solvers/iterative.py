@@ -39,6 +39,11 @@ class GradientDescentConfig(Config):
                 "normalize=sum needs step_size=prompt or a number: step_size=optimal makes the "
                 "same steps with mean"
             )
+        if self.normalize == "mean" and self.step_size == "prompt":
+            raise ValueError(
+                "step_size=prompt needs normalize=sum: the η in a prompt is for the gradient "
+                "without 1/N"
+            )
         return self
 
 

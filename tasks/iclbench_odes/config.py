@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from iclbench import TaskConfig
 
@@ -38,6 +38,12 @@ class OdeConfig(TaskConfig):
     u0_scale: float = Field(
         1.0, ge=0, le=10, description="range of the initial values: u(0) ~ U(−u0_scale, u0_scale)"
     )
+
+    @model_validator(mode="after")
+    def _has_a_solution_to_learn(self) -> OdeConfig:
+        if self.equation == "modulated" and self.scale == self.u0_scale == 0:
+            raise ValueError("scale=0 and u0_scale=0 leave modulated no solution but u = 0")
+        return self
 
     @property
     def features(self) -> int:

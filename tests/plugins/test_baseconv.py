@@ -11,6 +11,7 @@ from iclbench import TrainingContext
 from iclbench.runs.checks import check_architecture
 from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
 from iclbench_baseconv.convolution import DIRECT_UP_TO, convolve
+from iclbench_baseconv.fast import convolve_by_channel
 from iclbench_baseconv.mixer import BaseConvMixer
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
@@ -27,6 +28,23 @@ def by_definition(u, h, causal):
             if not causal or s <= t:
                 y[:, t] += h[(t - s) % length] * u[:, s]
     return y
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("method", ["direct", "fft"])
+def test_autocast_does_not_round_a_convolution(causal, method):
+    """Else `auto` would have another precision from 129 positions on."""
+    generator = torch.Generator().manual_seed(0)
+    u = torch.randn(2, 30, 4, generator=generator)
+    h = torch.randn(30, 4, generator=generator)
+    exact = convolve(u.double(), h.double(), causal)
+    with torch.autocast("cpu", torch.bfloat16):
+        convolved = convolve(u, h, causal, method)
+        chosen = convolve_by_channel(u, h, causal, slice(9, None))
+        rounded = convolve(u.bfloat16(), h, causal, method)
+    torch.testing.assert_close(convolved.double(), exact, rtol=0, atol=1e-5)
+    torch.testing.assert_close(chosen.double(), exact[:, 9:], rtol=0, atol=1e-5)
+    assert rounded.dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("causal", [True, False])

@@ -81,6 +81,7 @@ def test_training_takes_the_last_loops_with_their_gradients_alone():
         ({"loops": 4}, None),
         ({"loops": 4, "trained_loops": 2}, 2),
         ({"shared": False}, None),
+        ({"injection": False}, None),
     ],
 )
 def test_as_many_loops_are_trained_as_there_are(args, trained):
@@ -88,6 +89,14 @@ def test_as_many_loops_are_trained_as_there_are(args, trained):
     assert config.trained_loops == trained
     # A configuration that was resolved resolves to itself.
     assert LoopedConfig(**config.model_dump()) == config
+
+
+@pytest.mark.parametrize("args", [{}, {"injection": False}, {"shared": False}])
+def test_every_parameter_is_trained(args):
+    model, data = built(loops=8, **args).train(), batch()
+    losses = [part.square().mean() for part in model(data.prompt).predictions]
+    torch.stack(losses).mean().backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters())
 
 
 def test_every_loop_has_a_state():
@@ -102,6 +111,7 @@ def test_every_loop_has_a_state():
     [
         ({"loops": 3, "trained_loops": 4}, "trained_loops=4 is more than loops=3"),
         ({"shared": False, "trained_loops": 6}, "shared=false needs trained_loops=null"),
+        ({"injection": False, "trained_loops": 6}, "injection=false needs trained_loops=null"),
         ({"mixer": "atention"}, "unknown mixer 'atention'; did you mean 'attention'"),
         ({"mixer_args": {"heads": 5}}, "mixer attention: 5 heads do not divide the width 64"),
     ],

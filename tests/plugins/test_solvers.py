@@ -227,7 +227,7 @@ def test_optimal_step_includes_the_penalty(examples, dim):
 
 def test_prompt_step_size_needs_a_prompt_with_one():
     solver = host().load("model", "gradient-descent", Architecture)()
-    config = solver.Config(step_size="prompt")
+    config = solver.Config(step_size="prompt", normalize="sum")
     assert "have no step" in solver.supports(LeastSquares(FixedConfig()).signature, config)
 
 

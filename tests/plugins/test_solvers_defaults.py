@@ -14,7 +14,9 @@ import torch
 from support import evaluation_context
 
 from iclbench import Architecture, Asked, Solver, UsageError, load_task
+from iclbench.api.config import parse_config
 from iclbench.plugins import host
+from iclbench_solvers.iterative import GradientDescentConfig
 
 PROMPTS, SEED = 256, 4321
 #: Prompts of the methods that fit an estimator to each prefix, which takes up to seconds a prompt.
@@ -128,3 +130,8 @@ def check(name, prompts, asked):
             failing[label] = (float(gain.mean()), float(error))
     assert compared
     assert not failing
+
+
+def test_the_prompt_s_step_is_for_the_gradient_without_1_over_n():
+    with pytest.raises(UsageError, match="step_size=prompt needs normalize=sum"):
+        parse_config(GradientDescentConfig, {"step_size": "prompt"}, "model gradient-descent")

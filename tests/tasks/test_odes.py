@@ -266,6 +266,7 @@ def test_shifts_change_the_functions_the_coefficients_and_the_equation():
         ({"gp_length": 0.01}, "gp_length"),
         ({"scale": 3}, "scale"),
         ({"points": 1}, "points"),
+        ({"equation": "modulated", "scale": 0, "u0_scale": 0}, "no solution but u = 0"),
     ],
 )
 def test_bad_arguments_are_one_line(args, message):

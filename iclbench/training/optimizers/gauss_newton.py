@@ -17,6 +17,7 @@ from ..gradients.program import replicas_of
 from ..objective import Objective
 from ..replicas import Replicas
 from .base import BatchOptimizer
+from .eigen import eigh
 
 #: Dampings that each step tries, as multiples of the last one taken.
 FACTORS = (0.25, 1.0, 4.0, 16.0)
@@ -26,9 +27,6 @@ LARGEST = 1e8
 
 #: Elements of the Jacobian that are held at once.
 AT_ONCE = 2**25
-
-#: Matrices that are diagonalized at once: cuSOLVER refuses some 32,000.
-DIAGONALIZED = 8192
 
 #: P × P matrices of float64 that a step holds at once.
 MATRICES = 4
@@ -157,8 +155,7 @@ def _rows(objective: Objective, replica: int, row: Tensor, batch: Batch) -> tupl
     jacobian = jacobian.detach().reshape(n, outputs, -1).double()
     slopes = vmap(grad(loss_of_one))(predictions, target).reshape(n, outputs).double()
     hessians = vmap(jacrev(grad(loss_of_one)))(predictions, target)
-    parts = hessians.reshape(n, outputs, outputs).double().split(DIAGONALIZED)
-    values, vectors = map(torch.cat, zip(*map(torch.linalg.eigh, parts), strict=True))
+    values, vectors = eigh(hessians.reshape(n, outputs, outputs).double())
     # H^½ by eigenvalues; negative ones would make G indefinite.
     roots = values.clamp(min=0).sqrt()[..., None] * vectors.mT
     rows = (roots @ jacobian).reshape(n * outputs, -1)

@@ -13,6 +13,7 @@ from ...api.config import Config
 from ..replicas import Replicas
 from .adam import Beta
 from .base import Stacked, Update
+from .eigen import eigh
 
 
 class SOAP(Stacked):
@@ -124,7 +125,7 @@ class _Group:
             # What overflows has no decomposition, and must not cost the other replicas theirs.
             finite = torch.where(product.isfinite(), product, 0.0)
             # Columns by falling eigenvalues.
-            self.bases[i].copy_(torch.linalg.eigh(finite)[1].flip(2))
+            self.bases[i].copy_(eigh(finite)[1].flip(2))
 
     def direction(self, grad: Tensor, weight1: float, weight2: float, eps: float) -> Tensor:
         """Adam's quotient of moments, computed in the eigenbases."""

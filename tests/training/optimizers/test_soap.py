@@ -11,6 +11,7 @@ from torch import nn
 
 from iclbench import Recipe, UsageError
 from iclbench.training.cuda_graph import refusal
+from iclbench.training.optimizers import eigen
 from iclbench.training.optimizers.base import Update
 from iclbench.training.optimizers.choice import make_optimizer, with_whole_optimizer
 from iclbench.training.replicas import Replicas
@@ -44,6 +45,13 @@ def trained(name: str, arguments: dict, steps: int, dtype=torch.float64) -> torc
     for update in updates(replicas, steps):
         optimizer.update(update)
     return replicas.flat
+
+
+def test_matrices_are_diagonalized_in_parts(monkeypatch):
+    """As many as cuSOLVER takes at once; the parts are those of the whole."""
+    whole = trained("soap", {}, 5)
+    monkeypatch.setattr(eigen, "AT_ONCE", 2)
+    assert torch.equal(trained("soap", {}, 5), whole)
 
 
 @pytest.mark.parametrize(
