@@ -46,10 +46,10 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
         for total, new in zip(times, seconds_per_step, strict=True):
             for kind, values in new.items():
                 total[kind] += values
-        if generation == generations - 1:
-            reports = [worker.report() for worker in workers]
         for worker in workers:
-            worker.close()
+            if generation == generations - 1:
+                reports.append(worker.report())
+            worker.close()  # a report needs memory of its own
     return {
         "name": configuration.name,
         "batch": configuration.batch,

@@ -39,7 +39,7 @@ def measure(method: str, args: argparse.Namespace) -> dict[str, float]:
     tiny = torch.randn(1, 2, args.width, **shape).requires_grad_()
     float(_loss_after_backward(method, tiny, weight, target[:1, :2], args.autocast))
     weight.grad.zero_()
-    before = _peak_memory(device)
+    before = _memory_from_now_on(device)
     start = time.perf_counter()
     # float() waits for the GPU, so that the time includes the whole backward pass.
     value = float(_loss_after_backward(method, states, weight, target, args.autocast))
@@ -61,6 +61,13 @@ def _loss_after_backward(
             loss = token_loss(FactoredLogits(states, weight, None), target)
         loss.mean().backward()
     return loss.detach().mean()
+
+
+def _memory_from_now_on(device: torch.device) -> float:
+    """The memory in use, in bytes, from which a peak is counted; elsewhere the peak so far."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    return _peak_memory(device)
 
 
 def _peak_memory(device: torch.device) -> float:

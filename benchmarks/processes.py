@@ -31,13 +31,15 @@ def ended_in_time(words: Sequence[str], seconds: float, **files: Any) -> int | N
         raise
 
 
-def stopped_in_time(words: Sequence[str], seconds: float) -> tuple[int, bool]:
-    """The exit code of a command, and whether it got SIGTERM, after so many seconds."""
-    process = subprocess.Popen(words, cwd=ROOT)
+def stopped_in_time(
+    words: Sequence[str], seconds: float, by: signal.Signals = signal.SIGTERM, **files: Any
+) -> tuple[int, bool]:
+    """The exit code of a command, and whether it got the signal, after so many seconds."""
+    process = subprocess.Popen(words, cwd=ROOT, **files)
     try:
         return process.wait(timeout=max(1.0, seconds)), False
     except subprocess.TimeoutExpired:
-        process.terminate()
+        process.send_signal(by)
     try:
         return process.wait(timeout=SAVING), True
     except subprocess.TimeoutExpired:

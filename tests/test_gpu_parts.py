@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from benchmarks.configurations import CONFIGURATIONS
 from benchmarks.gpu import main, pack, unpack
 from benchmarks.gpu_agreement import was_captured
 from benchmarks.gpu_parts import ROWS
-from benchmarks.processes import ended_in_time
+from benchmarks.processes import ended_in_time, stopped_in_time
 from iclbench.api.config import parse_config
 from iclbench.api.spec import RunSpec
 from iclbench.runs.plan import resolve
@@ -135,6 +136,32 @@ def test_part_3_goes_on_after_a_failure_and_begins_anew_on_another_machine(part,
     call.write("speed.json", elsewhere)
     assert gpu_parts.speed(call) == 1
     assert called == [c.name for c in chosen]
+
+
+def test_a_short_call_runs_the_tests_once_and_gives_no_configuration_up(tmp_path, monkeypatch):
+    """Its minutes are few: the next one goes on with what this one had no time for."""
+    called = []
+    stopped = lambda words, seconds, *_, **files: called.append(seconds) or (2, True)  # noqa: E731
+    monkeypatch.setattr(gpu_parts, "stopped_in_time", stopped)
+    monkeypatch.setattr(gpu_parts, "ended_in_time", lambda words, seconds: None)
+    call = gpu.Slice("cpu", False, tmp_path, time.monotonic() + 600, short=True)
+    assert [gpu_parts.tests(call), gpu_parts.tests(call)] == [1, 1]
+    assert called == [gpu_parts.TESTING - gpu_parts.SAVING]
+    assert "ran out of time" in (tmp_path / "tests.txt").read_text()
+    assert gpu_parts.speed(call) == gpu_parts.NOT_YET
+    assert call.read("too_slow.json") is None
+
+
+def test_a_command_that_is_interrupted_says_what_it_has(tmp_path):
+    code = (
+        "import time\n"
+        "try:\n    print('begun', flush=True); time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    print('so far'); raise SystemExit(2)"
+    )
+    with (tmp_path / "log").open("w") as log:
+        ended = stopped_in_time([sys.executable, "-c", code], 5.0, signal.SIGINT, stdout=log)
+    assert ended == (2, True)
+    assert (tmp_path / "log").read_text() == "begun\nso far\n"
 
 
 def test_what_a_command_started_ends_with_it(tmp_path):
