@@ -151,9 +151,6 @@ def _bounds(values: np.ndarray, quantity: Quantity) -> tuple[np.ndarray, np.ndar
         trusted = ~is_positive
         is_light = ~_is_heavy(scaled, parts.by_prompt) & (bounds[1] <= WIDEST * mean)
         trusted |= is_light & _has_no_gap(_magnitudes(by_seed), SEED_RATIO)
-    if quantity == "metric":
-        # Where a metric of unknown range is 0 everywhere, nothing says how rare other values are.
-        trusted &= (lowest != 0) | (highest != 0)
     if len(by_seed) > 1:
         bounds = np.where(trusted, bounds, [by_seed.min(axis=0), by_seed.max(axis=0)])
     return np.sort(bounds * scale, axis=0), trusted
