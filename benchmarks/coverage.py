@@ -114,7 +114,7 @@ def tables(content: dict[str, Any]) -> str:
             f"Boards of {coverage_boards.ROWS} rows, or as many as named, on "
             f"{coverage_boards.PROMPTS} prompts, {boards[0]['simulations']:,} of each kind:",
             _table(boards, "board", _board_cell),
-            f"Suites of {coverage_suites.MODELS} models, on {coverage_suites.PROMPTS} prompts a "
+            f"Suites of {coverage_suites.MODELS} models, on {coverage_suites.PROMPTS} prompts per "
             f"board, {suites[0]['simulations']:,} of each kind:",
             _table(suites, "suite", lambda row: f"{row['no false difference']:.1%}"),
         ]

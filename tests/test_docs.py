@@ -153,7 +153,7 @@ def test_the_readme_s_plugin_works(cli, tmp_path, provide):
     outcome = cli("run", "--model", entry.name, "--task", "least-squares", "--recipe", "smoke",
                 "--seeds", "2", "--out", tmp_path)  # fmt: skip
     assert outcome.code == 0
-    assert " decay " in outcome.out
+    assert " gated-average " in outcome.out
 
 
 def test_the_tracker_of_the_plugins_page_works(tmp_path, provide):
