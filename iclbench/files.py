@@ -158,9 +158,8 @@ def path_of(text: str | PathLike[str]) -> Path:
     try:
         return Path(text).expanduser()
     except TypeError:
-        raise UsageError(
-            f"{str(text)[:100]!r} is of type {type(text).__name__}, not a path"
-        ) from None
+        kind = type(text).__name__
+        raise UsageError(f"{str(text)[:100]!r} is of type {kind}, not a path") from None
     except RuntimeError:
         raise UsageError(f"{text}: there is no such user") from None
 
@@ -215,7 +214,8 @@ def require_writable(folder: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise UsageError(f"the output folder {folder} can't be written: {error.strerror}") from None
+        reason = f"the output folder {folder} can't be written: {error.strerror}"
+        raise UsageError(reason) from error
 
 
 @contextmanager

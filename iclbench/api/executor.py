@@ -9,13 +9,14 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from .config import Config
 from .errors import RunError
 from .spec import canonical_json
 
 Function = Callable[[Any], Any]
+Answer = TypeVar("Answer")
 
 
 class JobListener:
@@ -130,15 +131,19 @@ class QueueExecutor(Executor):
     workers = 256
     #: How often the queue is asked.
     poll_seconds: float = 10.0
-    #: How many times in a row it may give no answer.
+    #: How many times in a row it may give no answer, and before jobs are followed.
     patience: ClassVar[int] = 60
+    first_patience: ClassVar[int] = 6
     #: How many answers in a row may lack a job before it counts as failed. A file system that is
     #: away for a minute may look empty, and a job that is submitted again must not run twice.
     most_absences: ClassVar[int] = 30
 
     @abstractmethod
     def submit(self, function: Function, jobs: Sequence[Any], workers: int) -> list[str]:
-        """Submit jobs, of which at most `workers` run at once; returns their ids in order."""
+        """Submit jobs, of which at most `workers` run at once; returns their ids in order.
+
+        Raises RunError if the queue takes none. Those that it refuses after others have failed.
+        """
 
     @abstractmethod
     def queue(self) -> list[QueuedJob]:
@@ -151,12 +156,21 @@ class QueueExecutor(Executor):
     def cancel(self, ids: Collection[str]) -> None:
         """Remove waiting jobs, end running ones by SIGTERM, and wait until they have ended."""
 
+    def patiently(self, ask: Callable[[], Answer]) -> Answer:
+        """What `ask` returns, called again some times where it raises RunError."""
+        for _ in range(self.first_patience):
+            try:
+                return ask()
+            except RunError:
+                time.sleep(self.poll_seconds)
+        return ask()
+
     def map(
         self, function: Function, jobs: Sequence[Any], workers: int
     ) -> Generator[tuple[int, Any], None, None]:
         """See `Executor.map`. Jobs that the queue still has, of a process that died, are joined."""
         keys = [canonical_json(job) for job in jobs]
-        held = {canonical_json(job.job): job.id for job in self.queue() if job.active}
+        held = {canonical_json(job.job): job.id for job in self.patiently(self.queue) if job.active}
         new = {key: job for key, job in zip(keys, jobs, strict=True) if key not in held}
         if new:
             held |= zip(new, self.submit(function, list(new.values()), workers), strict=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..api.config import parse_config
 from ..api.errors import RunError, UsageError
-from ..api.executor import Executor
+from ..api.executor import Executor, QueuedJob, QueueExecutor
 from ..devices import require_devices
 from ..plugins import host
 
@@ -44,6 +44,21 @@ def usable_executor(
         raise UsageError(f"workers={workers}: there must be at least 1")
     require_devices(device, workers, remote=executor.remote)
     return executor, workers
+
+
+def queue_of(executor: Executor) -> list[QueuedJob]:
+    """The jobs of its queue, for which it is asked again if need be; none without a queue."""
+    return executor.patiently(executor.queue) if isinstance(executor, QueueExecutor) else []
+
+
+def refused_of(
+    executor: QueueExecutor, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
+) -> list[str]:
+    """Submit jobs; returns why the queue refused each one that it did not take."""
+    if not jobs:
+        return []
+    ids = set(executor.submit(function, jobs, workers))
+    return [job.reason for job in queue_of(executor) if job.id in ids and job.state == "failed"]
 
 
 def outcomes_of(

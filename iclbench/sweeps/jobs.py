@@ -15,7 +15,6 @@ from ..api.errors import (
     PLUGIN_FAILURES,
     CheckpointError,
     first_line,
-    is_no_room,
     is_out_of_memory,
     reason_of,
 )
@@ -70,8 +69,8 @@ def run_job(job: dict[str, Any]) -> list[str | None]:
     Reasons are text, which crosses processes. If the program fails, its cells are run one by one,
     so that a failure stays that of its cell. If memory is short, they are run in halves. Running a
     job again continues it: records and checkpoints are in its output folder. All its cells fail if
-    its checkpoint can't be continued, or nothing can be written. SIGTERM has it save a checkpoint
-    and raise Interrupted.
+    its checkpoint can't be continued, or files can't be read or written. SIGTERM has it save a
+    checkpoint and raise Interrupted.
     """
     # An executor may pass on a signal that the terminal has sent to the job as well.
     with interruptible(second=ignore):
@@ -81,7 +80,7 @@ def run_job(job: dict[str, Any]) -> list[str | None]:
 def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[str | None]:
     parts = [requests[i : i + 1] for i in range(len(requests))]
     plans: list[Plan] = []
-    begun: list[Plan] = []
+    begun: list[Plan] | None = None
     stays = False
     forget_programs(settings)
     try:
@@ -96,18 +95,28 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
         else:
             show_traceback(error)
             reason = reason_of(error)
-            is_lost = isinstance(error, CheckpointError) or is_no_room(error)
-            stays = (bool(begun) and is_lost) or not gpu_is_usable()
+            is_lost = isinstance(error, CheckpointError) or _is_of_files(error)
+            stays = (is_lost and begun != []) or not gpu_is_usable()
     if len(requests) == 1:
         return [reason]
     if stays:
         # Each cell alone would be trained from its first step, at many times the cost, and without
-        # room on the disk, or a GPU, it would fail too.
+        # room on the disk, or a GPU, it would fail too. What a network file system refuses once, it
+        # may give to the next call.
+        if begun is None:
+            return [reason] * len(requests)
         store = RecordStore(settings.out)
         stand = [standing(store, plan.spec, asked_shifts(plan)) for plan in plans]
         return [None if stands.is_whole else reason for stands in stand]
     report(f"{len(requests)} runs as one program: {reason}; going on with {len(parts)} parts of it")
     return [outcome for part in parts for outcome in _run_together(part, settings)]
+
+
+def _is_of_files(error: BaseException) -> bool:
+    """Whether files could not be read or written, though nothing that a cell names is missing."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    absent = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+    return isinstance(cause, OSError) and not isinstance(cause, absent)
 
 
 def _without_record(plans: Sequence[Plan], settings: Settings) -> list[Plan]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..api.errors import RecordError, UsageError, problem_with, reason_of
+from ..api.errors import RecordError, RunError, UsageError, problem_with, reason_of
 from ..api.executor import Executor, QueuedJob, QueueExecutor
 from ..api.record import Record
 from ..console import Reporter, counted
@@ -21,7 +21,7 @@ from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..runs.training import checkpoint_of
 from .cells import Cells, SweepCell
-from .executor import outcomes_of
+from .executor import outcomes_of, queue_of, refused_of
 from .jobs import job_of, run_job
 
 #: How long a record that another machine wrote may take to be seen here.
@@ -66,20 +66,18 @@ class Programs:
         assert isinstance(self.executor, QueueExecutor)
         missing, queued = self._sorted(cells)
         jobs = [self._job(group) for group in self._grouped(cells, missing, queued)]
-        if jobs:
-            self.executor.submit(run_job, jobs, self.workers)
+        refused = refused_of(self.executor, run_job, jobs, self.workers)
         if jobs or queued:
-            self.report(
-                f"{counted(len(jobs), 'program')} submitted, {len(queued)} in the queue already"
-            )
+            there = counted(len(jobs) - len(refused), "program")
+            self.report(f"{there} submitted, {len(queued)} in the queue already")
+        if refused:
+            raise RunError(f"{counted(len(refused), 'program')} not in the queue: {refused[0]}")
         return len(missing) + sum(cell is not None for group, _ in queued for cell in group)
 
     def _sorted(self, cells: list[SweepCell]) -> tuple[list[SweepCell], list[Queued]]:
         """The cells to run, and those that a queue has already, with their jobs."""
         # The queue before the records: a job that ends in between has left its record.
-        jobs: list[QueuedJob] = []
-        if isinstance(self.executor, QueueExecutor):
-            jobs = [job for job in self.executor.queue() if job.active]
+        jobs = [job for job in queue_of(self.executor) if job.active]
         missing, damaged = self.cells.missing(cells)
         for failure in self.cells.fail_damaged(damaged):
             self.report(f"can't be run: {failure.command}: {failure.reason}")
@@ -104,16 +102,17 @@ class Programs:
         groups = group_missing(cells, missing, self.replicas, self.cells.store)
         out = self.settings.out
         waiting = [[cell for cell in group if cell is not None] for group, _ in queued]
+        programs = {group[0].program for group in groups}
+        # Listed once: on a network, that takes long.
+        checkpoints = (out / "checkpoints").glob("*-*.safetensors")
+        present = {p: name for p in checkpoints if (name := p.name.rpartition("-")[0]) in programs}
         used = {
             checkpoint_of_group(part, self.cells.store)
             for group in (*groups, *waiting)
+            if group[0].program in present.values()
             for part in with_halves(group)
         }
-        programs = {group[0].program for group in groups}
-        present = {
-            p for name in programs for p in (out / "checkpoints").glob(f"{name}-*.safetensors")
-        }
-        if unused := sorted(present - used):
+        if unused := sorted(present.keys() - used):
             self.report(
                 f"{counted(len(unused), 'checkpoint')} of other groups of such runs can't be "
                 f"continued with these cells and replicas: {unused[0]}"

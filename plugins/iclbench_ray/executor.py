@@ -66,7 +66,7 @@ class Ray(Executor):
         self, ray: Any, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
     ) -> Generator[tuple[int, Any], None, None]:
         address = f"{function.__module__}:{function.__qualname__}"
-        stop = self.folder / f"{uuid.uuid4().hex}.stop"
+        stop, here = self.folder / f"{uuid.uuid4().hex}.stop", str(Path.cwd())
         task = ray.remote(
             num_cpus=self.config.num_cpus,
             num_gpus=self.config.num_gpus,
@@ -81,7 +81,7 @@ class Ray(Executor):
             while True:
                 while len(running) < workers and (numbered := next(waiting, None)) is not None:
                     index, job = numbered
-                    running[task.remote(address, json.dumps(job), str(stop))] = index
+                    running[task.remote(address, json.dumps(job), str(stop), here)] = index
                 if not running:
                     return
                 ready, _ = ray.wait(list(running), num_returns=1, timeout=WAIT_SECONDS)

@@ -8,6 +8,7 @@ import pkgutil
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from iclbench import interruptible, report
@@ -16,13 +17,15 @@ from iclbench import interruptible, report
 SECONDS = 0.5
 
 
-def answer(function: str, job: str, stop: str) -> str:
+def answer(function: str, job: str, stop: str, folder: str) -> str:
     """The outcome of a job as JSON: `result`, or `error` if the function raised.
 
     `stop` is a path; once there is a file, the job is interrupted as by SIGTERM. Another SIGTERM
     comes from whoever ends this machine: the process ends too, after its checkpoint, so that Ray
-    runs the task again elsewhere.
+    runs the task again elsewhere. A job may name files relative to `folder`.
     """
+    with suppress(OSError):  # a machine that lacks the folder may need nothing of it
+        os.chdir(folder)
     # Ray's own handlers would be left in place.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)

@@ -26,7 +26,7 @@ class Batch:
     """A job array: its name in the queue, its jobs, and their numbers once Slurm has given them.
 
     `cancelled` are the indices of jobs that were cancelled from here: they have not failed.
-    `written` is when the batch was new, in seconds since 1970.
+    `written` is when the batch was new, in seconds since 1970. `refused` says why Slurm took none.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Batch:
     slurm_ids: list[str]
     cancelled: list[int] = field(default_factory=list)
     written: float = 0.0
+    refused: str = ""
 
     @property
     def is_being_submitted(self) -> bool:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import submitit
-from pydantic import Field, model_validator
 from submitit.core.utils import FailedJobError, FailedSubmissionError, JobPaths
 
-from iclbench import Config, QueuedJob, QueueExecutor, RunError, UsageError
+from iclbench import QueuedJob, QueueExecutor, RunError, UsageError
 
 from .batches import Batch, new_batch, read_batches
+from .config import SlurmConfig
+from .environment import without_inherited
 from .program import Program
 from .squeue import InQueue, command, jobs_in_queue
 
@@ -33,52 +34,6 @@ LAST_BYTES = 4000
 NOISE = ("srun: got SIG", "srun: forcing job", "srun: Force Terminated", "srun: Job step aborted")
 
 
-class SlurmConfig(Config):
-    """The arguments of the executor `slurm`: names and meanings are submitit's."""
-
-    partition: str | None = Field(None, description="Slurm partition to submit to")
-    account: str | None = Field(None, description="account to charge")
-    qos: str | None = Field(None, description="quality of service (QOS)")
-    constraint: str | None = Field(
-        None, description="features that a node must have (`--constraint` of sbatch)"
-    )
-    gpus_per_node: int | None = Field(None, ge=0, description="number of GPUs per program")
-    cpus_per_task: int | None = Field(None, ge=1, description="number of cores per program")
-    mem_gb: float | None = Field(None, gt=0, description="memory per program, in GB")
-    timeout_min: int = Field(
-        60, ge=1, description="time limit of a program, in minutes; it is requeued afterwards"
-    )
-    signal_delay_s: int = Field(
-        90, ge=1, description="seconds before the time limit at which a checkpoint is saved"
-    )
-    max_num_timeout: int = Field(
-        1000, ge=0, description="maximum number of times that a program is requeued"
-    )
-    array_parallelism: int | None = Field(
-        None, ge=1, description="maximum number of programs that run at once; null: --workers"
-    )
-    array_size: int = Field(
-        1000, ge=1, description="maximum number of programs in a job array; the site may limit it"
-    )
-    setup: tuple[str, ...] = Field(
-        (), description="shell commands to run before a program, such as module load"
-    )
-    python: str | None = Field(
-        None, description="command that starts Python, such as one in a container"
-    )
-    additional_parameters: dict[str, Any] = Field({}, description="further options of sbatch")
-    poll_seconds: float = Field(10.0, gt=0, description="seconds between queries of the queue")
-
-    @model_validator(mode="after")
-    def _warns_after_the_start(self) -> SlurmConfig:
-        if self.signal_delay_s >= 60 * self.timeout_min:
-            raise ValueError(
-                f"signal_delay_s={self.signal_delay_s} must be less than the time limit, "
-                f"timeout_min={self.timeout_min}"
-            )
-        return self
-
-
 class Slurm(QueueExecutor):
     """Programs as Slurm jobs. A preempted one saves a checkpoint and is requeued."""
 
@@ -90,8 +45,8 @@ class Slurm(QueueExecutor):
         self.poll_seconds = self.config.poll_seconds
         #: When jobs that were in the queue were first missed there.
         self._missed: dict[str, float] = {}
-        #: The outcomes that jobs have written, which never change.
-        self._outcomes: dict[str, dict[str, Any]] = {}
+        #: Jobs that have left the queue for good, whose files need not be read again.
+        self._ended: dict[str, QueuedJob] = {}
 
     def submit(
         self, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
@@ -102,22 +57,34 @@ class Slurm(QueueExecutor):
             for start in range(0, len(jobs), self.config.array_size)
         ]
         # Asked before a batch is written, which would stay: without a cluster there is none.
-        with _refusals():
+        if read_batches(self.folder):
+            self.patiently(jobs_in_queue)
+        else:
             jobs_in_queue()
         most = min(workers, self.config.array_parallelism or workers)
         #: So many arrays run side by side; each of the others waits for one of them to end.
         lanes = max(1, min(most, len(parts)))
         ids: list[str] = []
         batches: list[Batch] = []
+        refused = ""
         for part in parts:
             batch = new_batch(self.folder, part)
+            batch.refused = refused
             batch.write(self.folder)
+            ids += [batch.job_id(index) for index in range(len(part))]
+            if refused:
+                continue
             after = batches[-lanes].array if len(batches) >= lanes else None
             name = f"{function.__module__}:{function.__qualname__}"
             try:
                 share = most // lanes + (len(batches) % lanes < most % lanes)
                 self._submit(batch, name, share, after)
-            except BaseException:
+                batches.append(batch)
+            except BaseException as error:
+                if isinstance(error, RunError) and batches:
+                    # A site limits how many jobs a user may have. Those before have begun.
+                    refused = batch.refused = f"{error}; the same command submits it again"
+                    continue
                 batch.cancelled = list(range(len(part)))
                 # Nobody follows the arrays before this one.
                 with suppress(RunError):
@@ -125,8 +92,6 @@ class Slurm(QueueExecutor):
                 raise
             finally:
                 batch.write(self.folder)
-            batches.append(batch)
-            ids += [batch.job_id(index) for index in range(len(part))]
         # A job may end before the queue is first asked.
         self._missed.update(dict.fromkeys(ids, math.inf))
         return ids
@@ -141,9 +106,11 @@ class Slurm(QueueExecutor):
             executor = submitit.SlurmExecutor(
                 self._logs, max_num_timeout=self.config.max_num_timeout, python=self.config.python
             )
-            executor.update_parameters(**self._parameters(batch.name, at_once, after))
+            parameters = self._parameters(batch.name, at_once, after)
+            executor.update_parameters(**parameters)
             try:
-                submitted = executor.submit_array(programs)
+                with without_inherited(parameters):
+                    submitted = executor.submit_array(programs)
             except BaseException:
                 # What was refused is the reason, not that there is nothing to cancel.
                 with suppress(RunError):
@@ -157,6 +124,9 @@ class Slurm(QueueExecutor):
         ours = ("max_num_timeout", "array_size", "array_parallelism", "python", "poll_seconds")
         parameters = {key: value for key, value in given.items() if key not in ours}
         parameters["setup"] = list(self.config.setup)
+        if self.config.cpus_per_task is not None:
+            # Since Slurm 22.05, srun does not take this from sbatch.
+            parameters["srun_args"] = [f"--cpus-per-task={self.config.cpus_per_task}"]
         parameters["time"] = parameters.pop("timeout_min")
         if self.config.mem_gb is not None:
             parameters["mem"] = f"{round(parameters.pop('mem_gb') * 1024)}MB"
@@ -184,11 +154,24 @@ class Slurm(QueueExecutor):
         if in_queue is not None:
             log = self._log(in_queue.slurm_id)
             self._missed[job_id] = math.inf
+            self._ended.pop(job_id, None)
             return QueuedJob(job_id, job, in_queue.state, in_queue.reason, str(log))
+        if batch.refused:
+            return QueuedJob(job_id, job, "failed", batch.refused)
+        if job_id not in self._ended:
+            left = self._left(batch, index, slurm_id)
+            if left.active:
+                return left
+            self._ended[job_id] = left
+        return self._ended[job_id]
+
+    def _left(self, batch: Batch, index: int, slurm_id: str | None) -> QueuedJob:
+        """A job that is not in the queue, by what it has left."""
+        job_id, job = batch.job_id(index), batch.jobs[index]
         ended = self._log(slurm_id) if slurm_id else None
         shown = str(ended) if ended else ""
         try:
-            outcome = self._outcome(batch, index)
+            outcome = json.loads(batch.outcome(self.folder, index).read_text("utf-8"))
         except FileNotFoundError:
             if index not in batch.cancelled and self._may_be_late(job_id):
                 return QueuedJob(job_id, job, "running", "", shown)
@@ -200,14 +183,6 @@ class Slurm(QueueExecutor):
         if index in batch.cancelled:
             return QueuedJob(job_id, job, "cancelled", "it was cancelled", shown)
         return QueuedJob(job_id, job, "failed", outcome["error"], shown)
-
-    def _outcome(self, batch: Batch, index: int) -> dict[str, Any]:
-        """What a job has written at its end; raises FileNotFoundError before."""
-        job_id = batch.job_id(index)
-        if job_id not in self._outcomes:
-            text = batch.outcome(self.folder, index).read_text("utf-8")
-            self._outcomes[job_id] = json.loads(text)
-        return self._outcomes[job_id]
 
     def _may_be_late(self, job_id: str) -> bool:
         """Whether a job has left the queue just now, so that its outcome may be seen later."""
@@ -237,6 +212,8 @@ class Slurm(QueueExecutor):
             if ours:
                 batch.cancelled = sorted(ours.union(batch.cancelled))
                 batch.write(self.folder)
+                for i in ours:
+                    self._ended.pop(batch.job_id(i), None)
         asked = False
         while active := [j.slurm_id for key, j in jobs_in_queue().items() if key in wanted]:
             for start in range(0, len(active) if not asked else 0, MOST_IDS):

@@ -62,7 +62,7 @@ class Program(Checkpointable):
     def _requeue(self, requeue: Any) -> None:
         try:
             requeue(signal.SIGUSR2, None)
-        except (UncompletedJobError, subprocess.SubprocessError) as error:
+        except (UncompletedJobError, subprocess.SubprocessError, OSError) as error:
             report(f"not requeued: {error}")
             self._write({"error": "interrupted, and not requeued; the same command continues it"})
 

@@ -9,6 +9,7 @@ from typing import Literal
 from iclbench import RunError
 
 from .batches import PREFIX
+from .environment import environment_of_commands
 
 #: Array, index within the array, name, state, reason.
 FORMAT = "%F|%K|%j|%T|%r"
@@ -47,8 +48,9 @@ def command(*words: str) -> str:
     """What a command of Slurm prints; raises RunError where it fails."""
     try:
         return subprocess.run(
-            words, capture_output=True, encoding="utf-8", check=True, timeout=SECONDS
-        ).stdout
+            words, capture_output=True, encoding="utf-8", check=True, timeout=SECONDS,
+            env=environment_of_commands(),
+        ).stdout  # fmt: skip
     except FileNotFoundError:
         raise RunError(f"slurm: there is no {words[0]} on this machine") from None
     except subprocess.TimeoutExpired:

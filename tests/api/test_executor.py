@@ -51,6 +51,23 @@ def test_a_queue_that_gives_no_answer_is_asked_again(queue, monkeypatch):
         list(queue.follow(queue.submit(len, ["b"], 1)))
 
 
+def test_a_queue_is_asked_again_before_jobs_are_submitted(queue, monkeypatch):
+    answers = [RunError("no answer")] * FakeQueue.first_patience
+    asked = FakeQueue.queue
+
+    def answer(self):
+        if answers:
+            raise answers.pop()
+        return asked(self)
+
+    monkeypatch.setattr(FakeQueue, "queue", answer)
+    assert list(queue.map(len, ["a"], 1)) == [(0, 1)]
+    answers += [RunError("no answer")] * (FakeQueue.first_patience + 1)
+    with pytest.raises(RunError, match="no answer"):
+        list(queue.map(len, ["b"], 1))
+    assert len(queue.queue()) == 1
+
+
 def test_closing_cancels_what_has_not_ended(queue):
     outcomes = queue.map(len, ["a", "bb", "ccc"], 1)
     next(outcomes)

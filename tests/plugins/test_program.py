@@ -48,6 +48,9 @@ def requeue(number, frame):
     print("requeued", flush=True)
     sys.exit(7)
 
+def lack(number, frame):
+    raise FileNotFoundError("scontrol")  # as in a container without Slurm's commands
+
 def refuse(number, frame):
     import subprocess
     raise subprocess.CalledProcessError(1, "scontrol requeue")
@@ -63,6 +66,7 @@ Program("__main__:work", '"' + sys.argv[1] + '"', sys.argv[3])()
     [
         ("SIGUSR2", "requeue", 7, "requeued\n"),
         ("SIGUSR2", "refuse", 0, ""),
+        ("SIGUSR2", "lack", 0, ""),
         ("SIGTERM", "requeue", 143, ""),
     ],
 )
@@ -71,7 +75,7 @@ def test_a_warning_requeues_a_job_and_a_cancellation_ends_it(tmp_path, number, h
     script.write_text(SCRIPT)
     done = run_python(str(script), number, handler, str(outcome), path=tmp_path)
     assert (done.returncode, done.stdout) == (code, out), done.stderr
-    if handler == "refuse":
+    if handler in {"refuse", "lack"}:
         assert "not requeued; the same command continues it" in outcome.read_text()
     else:
         assert not outcome.exists()

@@ -9,7 +9,7 @@ pytest.importorskip("submitit")
 from iclbench import RunError
 from iclbench_slurm import batches, executor
 from iclbench_slurm.batches import SUBMISSION_SECONDS, new_batch, read_batches
-from iclbench_slurm.executor import Slurm
+from iclbench_slurm.executor import Slurm, SlurmConfig
 
 
 @pytest.fixture
@@ -79,6 +79,31 @@ def test_the_outcome_of_a_job_is_read_once(tmp_path, empty_queue):
     assert [job.result for job in slurm.queue()] == [5]
     batch.outcome(tmp_path, 0).unlink()
     assert [(job.state, job.result) for job in slurm.queue()] == [("done", 5)]
+
+
+def test_arrays_before_a_refused_one_go_on(tmp_path, monkeypatch, empty_queue):
+    """A site limits how many jobs a user may have; cancelling would lose what has begun."""
+    refusal = RunError("slurm: sbatch: Job violates accounting/QOS policy")
+    accepted = []
+
+    def submit(self, batch, *_):
+        if accepted:
+            raise refusal
+        batch.slurm_ids = ["17_0", "17_1"]
+        accepted.append(batch.name)
+
+    monkeypatch.setattr(Slurm, "_submit", submit)
+    slurm = Slurm(SlurmConfig(array_size=2), tmp_path)
+    ids = slurm.submit(print, list("abcde"), 2)
+    assert len(accepted) == 1
+    jobs = {job.id: job for job in slurm.queue()}
+    assert [jobs[i].state for i in ids] == ["running"] * 2 + ["failed"] * 3
+    assert [jobs[i].job for i in ids] == list("abcde")
+    assert {jobs[i].reason for i in ids[2:]} == {f"{refusal}; the same command submits it again"}
+    # Another process knows too, and nothing is left of an array that was refused first.
+    assert [job.state for job in Slurm(folder=tmp_path).queue()][2:] == ["failed"] * 3
+    with pytest.raises(RunError, match="QOS policy"):
+        slurm.submit(print, ["f"], 2)
 
 
 def test_a_half_written_file_of_a_batch_is_a_queue_without_an_answer(tmp_path, empty_queue):

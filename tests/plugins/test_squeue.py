@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
 
-from iclbench import RunError
+from iclbench import RunError, UsageError
+from iclbench.api.config import parse_config
 
 pytest.importorskip("submitit")
 
-from iclbench_slurm import squeue
+from iclbench_slurm import environment, squeue
 from iclbench_slurm.batches import new_batch, read_batches
 from iclbench_slurm.executor import Slurm, SlurmConfig
 
@@ -85,6 +87,38 @@ def test_the_state_of_a_job_comes_from_the_queue_or_from_what_it_left(tmp_path, 
     assert Slurm(SlurmConfig(), tmp_path).queue()[0].state == "failed"
 
 
+def test_neither_commands_nor_jobs_inherit_another_job_s_variables(monkeypatch):
+    """The driver may be a job itself; and a variable of sbatch would win over an argument."""
+    ours = {"SLURM_CPU_BIND": "quiet", "SLURM_MEM_PER_NODE": "1", "SQUEUE_STATES": "R",
+            "SBATCH_TIMELIMIT": "5", "SBATCH_JOB_NAME": "mine", "SBATCH_QOS": "long"}  # fmt: skip
+    others = {"SLURM_CONF": "/etc/slurm.conf", "SBATCH_ACCOUNT": "physics", "PATH": "/bin"}
+    for name in list(os.environ):
+        monkeypatch.delenv(name)
+    for name, value in {**ours, **others, "OMP_NUM_THREADS": "1"}.items():
+        monkeypatch.setenv(name, value)
+    seen = environment.environment_of_commands()
+    assert not {"SLURM_CPU_BIND", "SLURM_MEM_PER_NODE", "SQUEUE_STATES"} & set(seen)
+    parameters = {"time": 30, "additional_parameters": {"qos": "short"}}
+    with environment.without_inherited(parameters):
+        assert dict(os.environ) == {**others, "OMP_NUM_THREADS": "1"}
+    with environment.without_inherited({**parameters, "cpus_per_task": 4}):
+        assert dict(os.environ) == others
+    assert dict(os.environ) == {**ours, **others, "OMP_NUM_THREADS": "1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("job_name", "iclbench's own"),
+        ("job-name", "write 'job-name' as 'job_name'"),
+        ("partition", "an argument of the executor"),
+    ],
+)
+def test_options_that_the_executor_needs_are_refused(name, reason):
+    with pytest.raises(UsageError, match=reason):
+        parse_config(SlurmConfig, {"additional_parameters": {name: "x"}}, "executor slurm")
+
+
 def test_the_parameters_of_an_array_are_those_of_submitit(tmp_path):
     config = SlurmConfig(
         partition="gpu", gpus_per_node=1, timeout_min=30, mem_gb=1.5, setup=("module load cuda",)
@@ -100,6 +134,8 @@ def test_the_parameters_of_an_array_are_those_of_submitit(tmp_path):
         "job_name": "name",
         "array_parallelism": 4,
     }
+    cores = Slurm(SlurmConfig(cpus_per_task=4), tmp_path)._parameters("name", 4, None)
+    assert (cores["cpus_per_task"], cores["srun_args"]) == (4, ["--cpus-per-task=4"])
     chained = SlurmConfig(additional_parameters={"dependency": "afterok:3", "nice": 10})
     parameters = Slurm(chained, tmp_path)._parameters("name", 4, "17")
     wanted = {"dependency": "afterany:17,afterok:3", "nice": 10}

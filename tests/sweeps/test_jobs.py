@@ -7,12 +7,14 @@ import gc
 import json
 import signal
 import weakref
+from pathlib import Path
 
 import pytest
 import torch
 
 from iclbench import RecordStore, sweep
 from iclbench.api.errors import Interrupted
+from iclbench.files import require_writable
 from iclbench.runs.exclusive import alone
 from iclbench.runs.settings import Settings
 from iclbench.sweeps import jobs
@@ -107,23 +109,57 @@ def test_a_checkpoint_of_other_code_fails_its_group_and_trains_no_cell_alone(
     assert run_job(job) == [None, None]
 
 
-def test_on_a_full_disk_no_cell_is_trained_alone(tmp_path, monkeypatch):
+def two_cells(out):
+    """The job of two runs that train together."""
     defaults = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4},
                 "recipe": "smoke", "seeds": 1, "eval_prompts": 8}  # fmt: skip
     grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3], "steps": 3}}
-    _, (group,) = plan_sweep({"defaults": defaults, "grid": [grid]}, out=tmp_path)
-    job = job_of([json.loads(cell.request) for cell in group], Settings(tmp_path))
+    _, (group,) = plan_sweep({"defaults": defaults, "grid": [grid]}, out=out)
+    return job_of([json.loads(cell.request) for cell in group], Settings(out))
+
+
+@pytest.mark.parametrize("where", ["run_plans", "_without_record"])
+@pytest.mark.parametrize(
+    ("error", "alone"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "file"), False),
+        (OSError(errno.ESTALE, "Stale file handle"), False),
+        (FileNotFoundError("a cell's file"), True),
+    ],
+)
+def test_where_files_fail_no_cell_is_trained_alone(tmp_path, monkeypatch, where, error, alone):
+    job = two_cells(tmp_path)
     started = []
 
-    def full(plans, settings):
+    def fail(plans, settings):
         started.append(len(plans))
-        raise OSError(errno.ENOSPC, "No space left on device", "file")
+        raise error
 
-    monkeypatch.setattr(jobs, "run_plans", full)
+    monkeypatch.setattr(jobs, where, fail)
+    reasons = run_job(job)
+    assert started == ([2, 1, 1] if alone else [2])
+    assert len(reasons) == 2
+    assert all((error.strerror or str(error)) in reason for reason in reasons)
+
+
+def test_a_folder_that_cannot_be_written_once_keeps_cells_together(tmp_path, monkeypatch):
+    job, started = two_cells(tmp_path), []
+
+    def refuse(plans, settings):
+        started.append(len(plans))
+        (tmp_path / "file").touch()
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "touch", stale)
+            require_writable(tmp_path)
+
+    monkeypatch.setattr(jobs, "run_plans", refuse)
     reasons = run_job(job)
     assert started == [2]
-    assert len(reasons) == 2
-    assert all("No space left" in reason for reason in reasons)
+    assert all("can't be written: Stale file handle" in reason for reason in reasons)
+
+
+def stale(*_, **__):
+    raise OSError(errno.ESTALE, "Stale file handle")
 
 
 def take_two_signals(*_):

@@ -193,6 +193,26 @@ def test_the_command_says_what_failed_and_where_its_log_is(tmp_path, queue, cli)
     assert cli("sweep", file, "--out", tmp_path, "--detach").code == 2
 
 
+def test_what_a_queue_does_not_take_is_said_at_once(tmp_path, queue, cli, monkeypatch):
+    file, submit = tmp_path / "sweep.toml", FakeQueue.submit
+    file.write_text('[defaults]\ntask = "least-squares"\n[[grid]]\nmodel = ["zero", "averaging"]\n')
+
+    def partly(self, *args):
+        ids = submit(self, *args)
+        self.change(1, state="failed", reason="one job is the limit; try again")
+        return ids
+
+    monkeypatch.setattr(FakeQueue, "submit", partly)
+    words = ("sweep", file, "--out", tmp_path, "--executor", "fake-queue", "--detach")
+    outcome = cli(*words)
+    assert outcome.code == 1
+    assert outcome.out.endswith("1 program submitted, 0 in the queue already\n")
+    refusal = "iclbench: error: 1 program not in the queue: one job is the limit; try again\n"
+    assert outcome.err.endswith(refusal)
+    monkeypatch.setattr(FakeQueue, "submit", submit)
+    assert cli(*words).out.endswith("1 program submitted, 1 in the queue already\n")
+
+
 def test_a_dry_run_names_the_programs_and_runs_nothing(tmp_path, cli, monkeypatch):
     file = tmp_path / "sweep.toml"
     file.write_text(
