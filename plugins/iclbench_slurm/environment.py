@@ -34,7 +34,7 @@ def without_inherited(parameters: Mapping[str, Any]) -> Iterator[None]:
     A variable of sbatch for another option, such as SBATCH_ACCOUNT, stays the user's default.
     """
     further = parameters.get("additional_parameters", {})
-    options = OURS.union(parameters, further)
+    options = OURS.union(parameters, (name.replace("-", "_") for name in further))
     answered = {f"SBATCH_{SBATCH.get(name, name.upper())}" for name in options}
     if "cpus_per_task" in parameters:
         answered.add("OMP_NUM_THREADS")  # many login nodes set 1; a line of `setup` still counts

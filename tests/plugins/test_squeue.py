@@ -110,7 +110,7 @@ def test_neither_commands_nor_jobs_inherit_another_job_s_variables(monkeypatch):
     ("name", "reason"),
     [
         ("job_name", "iclbench's own"),
-        ("job-name", "write 'job-name' as 'job_name'"),
+        ("job-name", "job_name is iclbench's own"),
         ("partition", "an argument of the executor"),
     ],
 )
