@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from . import ROOT
@@ -35,13 +36,16 @@ def stopped_in_time(
     words: Sequence[str], seconds: float, by: signal.Signals = signal.SIGTERM, **files: Any
 ) -> tuple[int, bool]:
     """The exit code of a command, and whether it got the signal, after so many seconds."""
-    process = subprocess.Popen(words, cwd=ROOT, **files)
+    process = subprocess.Popen(words, cwd=ROOT, start_new_session=True, **files)
     try:
         return process.wait(timeout=max(1.0, seconds)), False
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:
         process.send_signal(by)
-    try:
-        return process.wait(timeout=SAVING), True
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait(), True
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=SAVING)
+        with suppress(ProcessLookupError):  # what it has started, see `ended_in_time`
+            os.killpg(process.pid, signal.SIGKILL)
+        code = process.wait()
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return code, True

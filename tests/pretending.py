@@ -18,6 +18,9 @@ from pretended_graph import Graph
 class Stream:
     """A stream of the device, which does everything at once."""
 
+    def __init__(self, device: Any = None) -> None:
+        pass
+
     def wait_stream(self, other: Stream) -> None:
         pass
 

@@ -95,7 +95,8 @@ class QueuedJob:
 
     `job` is what `submit` was given, so that others know which runs it has. `reason` says why it
     waits or failed, and `log` is the path of its output. `result` is that of a job that is done. A
-    job that was `cancelled` has not failed: it may be submitted again.
+    job that was `cancelled` has not failed: it may be submitted again. One that the queue has
+    `refused` failed before it was there.
     """
 
     id: str
@@ -104,6 +105,7 @@ class QueuedJob:
     reason: str = ""
     log: str = ""
     result: Any = None
+    refused: bool = False
 
     def __post_init__(self) -> None:
         if self.state not in get_args(State):
@@ -131,8 +133,9 @@ class QueueExecutor(Executor):
     workers = 256
     #: How often the queue is asked.
     poll_seconds: float = 10.0
-    #: How many times in a row it may give no answer, and before jobs are followed.
+    #: How many times in a row it may give no answer while jobs are followed …
     patience: ClassVar[int] = 60
+    #: … and how many times before they are submitted.
     first_patience: ClassVar[int] = 6
     #: How many answers in a row may lack a job before it counts as failed. A file system that is
     #: away for a minute may look empty, and a job that is submitted again must not run twice.
@@ -142,7 +145,8 @@ class QueueExecutor(Executor):
     def submit(self, function: Function, jobs: Sequence[Any], workers: int) -> list[str]:
         """Submit jobs, of which at most `workers` run at once; returns their ids in order.
 
-        Raises RunError if the queue takes none. Those that it refuses after others have failed.
+        Raises RunError if the queue takes none. Jobs that it refuses after it took others are
+        `refused` in the answer of `queue`.
         """
 
     @abstractmethod

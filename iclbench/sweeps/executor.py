@@ -54,11 +54,14 @@ def queue_of(executor: Executor) -> list[QueuedJob]:
 def refused_of(
     executor: QueueExecutor, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
 ) -> list[str]:
-    """Submit jobs; returns why the queue refused each one that it did not take."""
+    """Submit jobs; returns why the queue refused each one that it did not take, if it says so."""
     if not jobs:
         return []
     ids = set(executor.submit(function, jobs, workers))
-    return [job.reason for job in queue_of(executor) if job.id in ids and job.state == "failed"]
+    try:
+        return [job.reason for job in queue_of(executor) if job.id in ids and job.refused]
+    except RunError:
+        return []
 
 
 def outcomes_of(

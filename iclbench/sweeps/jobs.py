@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
@@ -15,6 +16,7 @@ from ..api.errors import (
     PLUGIN_FAILURES,
     CheckpointError,
     first_line,
+    is_no_room,
     is_out_of_memory,
     reason_of,
 )
@@ -28,6 +30,9 @@ from ..runs.settings import Settings
 from ..runs.shifts import asked_shifts
 from ..runs.store import RecordStore
 from ..training.interruption import ignore, interruptible
+
+#: Errors of a file system that is away, or has other rights for a while.
+REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ESTALE, errno.ETIMEDOUT, errno.ENOLCK}
 
 #: Plans of this process's sweep by their requests: a program in this process need not make them
 #: again. Each is used once.
@@ -113,10 +118,9 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
 
 
 def _is_of_files(error: BaseException) -> bool:
-    """Whether files could not be read or written, though nothing that a cell names is missing."""
+    """Whether the file system refuses, which says nothing of a cell."""
     cause = error if isinstance(error, OSError) else error.__cause__
-    absent = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
-    return isinstance(cause, OSError) and not isinstance(cause, absent)
+    return isinstance(cause, OSError) and (is_no_room(cause) or cause.errno in REFUSALS)
 
 
 def _without_record(plans: Sequence[Plan], settings: Settings) -> list[Plan]:

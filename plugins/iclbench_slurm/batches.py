@@ -47,6 +47,11 @@ class Batch:
         """Slurm's id of the whole array, once it is submitted."""
         return self.slurm_ids[0].split("_")[0]
 
+    @property
+    def ids(self) -> list[str]:
+        """The ids of its jobs for iclbench."""
+        return [self.job_id(index) for index in range(len(self.jobs))]
+
     def job_id(self, index: int) -> str:
         """The id of a job for iclbench; Slurm's own is not known before the submission."""
         return f"{self.name}_{index}"

@@ -45,22 +45,19 @@ class Slurm(QueueExecutor):
         self.poll_seconds = self.config.poll_seconds
         #: When jobs that were in the queue were first missed there.
         self._missed: dict[str, float] = {}
-        #: Jobs that have left the queue for good, whose files need not be read again.
+        #: Jobs whose outcome is known, so that their files need not be read again.
         self._ended: dict[str, QueuedJob] = {}
 
     def submit(
         self, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
     ) -> list[str]:
         """See `QueueExecutor.submit`."""
-        parts = [
-            jobs[start : start + self.config.array_size]
-            for start in range(0, len(jobs), self.config.array_size)
-        ]
+        size = self.config.array_size
+        parts = [jobs[start : start + size] for start in range(0, len(jobs), size)]
         # Asked before a batch is written, which would stay: without a cluster there is none.
-        if read_batches(self.folder):
-            self.patiently(jobs_in_queue)
-        else:
-            jobs_in_queue()
+        if not self.patiently(self.queue):
+            with _unreadable_files():
+                jobs_in_queue()
         most = min(workers, self.config.array_parallelism or workers)
         #: So many arrays run side by side; each of the others waits for one of them to end.
         lanes = max(1, min(most, len(parts)))
@@ -71,7 +68,7 @@ class Slurm(QueueExecutor):
             batch = new_batch(self.folder, part)
             batch.refused = refused
             batch.write(self.folder)
-            ids += [batch.job_id(index) for index in range(len(part))]
+            ids += batch.ids
             if refused:
                 continue
             after = batches[-lanes].array if len(batches) >= lanes else None
@@ -79,7 +76,6 @@ class Slurm(QueueExecutor):
             try:
                 share = most // lanes + (len(batches) % lanes < most % lanes)
                 self._submit(batch, name, share, after)
-                batches.append(batch)
             except BaseException as error:
                 if isinstance(error, RunError) and batches:
                     # A site limits how many jobs a user may have. Those before have begun.
@@ -88,10 +84,11 @@ class Slurm(QueueExecutor):
                 batch.cancelled = list(range(len(part)))
                 # Nobody follows the arrays before this one.
                 with suppress(RunError):
-                    self.cancel(ids)
+                    self.cancel([job_id for earlier in batches for job_id in earlier.ids])
                 raise
             finally:
                 batch.write(self.folder)
+            batches.append(batch)
         # A job may end before the queue is first asked.
         self._missed.update(dict.fromkeys(ids, math.inf))
         return ids
@@ -130,7 +127,8 @@ class Slurm(QueueExecutor):
         parameters["time"] = parameters.pop("timeout_min")
         if self.config.mem_gb is not None:
             parameters["mem"] = f"{round(parameters.pop('mem_gb') * 1024)}MB"
-        further = dict(self.config.additional_parameters)
+        # A site may have it off by default.
+        further = {"requeue": True, **self.config.additional_parameters}
         if after is not None:
             wanted = [f"afterany:{after}", *filter(None, [further.get("dependency")])]
             further["dependency"] = ",".join(wanted)
@@ -157,13 +155,8 @@ class Slurm(QueueExecutor):
             self._ended.pop(job_id, None)
             return QueuedJob(job_id, job, in_queue.state, in_queue.reason, str(log))
         if batch.refused:
-            return QueuedJob(job_id, job, "failed", batch.refused)
-        if job_id not in self._ended:
-            left = self._left(batch, index, slurm_id)
-            if left.active:
-                return left
-            self._ended[job_id] = left
-        return self._ended[job_id]
+            return QueuedJob(job_id, job, "failed", batch.refused, refused=True)
+        return self._ended.get(job_id) or self._left(batch, index, slurm_id)
 
     def _left(self, batch: Batch, index: int, slurm_id: str | None) -> QueuedJob:
         """A job that is not in the queue, by what it has left."""
@@ -172,17 +165,23 @@ class Slurm(QueueExecutor):
         shown = str(ended) if ended else ""
         try:
             outcome = json.loads(batch.outcome(self.folder, index).read_text("utf-8"))
+            is_known = True
         except FileNotFoundError:
             if index not in batch.cancelled and self._may_be_late(job_id):
                 return QueuedJob(job_id, job, "running", "", shown)
             if index not in batch.cancelled and batch.is_being_submitted:
                 return QueuedJob(job_id, job, "waiting", "it is being submitted")
-            outcome = {"error": _ending(ended)}
+            # An outcome that takes long to be seen here may still come.
+            outcome, is_known = {"error": _ending(ended)}, index in batch.cancelled
         if "result" in outcome:
-            return QueuedJob(job_id, job, "done", "", shown, outcome["result"])
-        if index in batch.cancelled:
-            return QueuedJob(job_id, job, "cancelled", "it was cancelled", shown)
-        return QueuedJob(job_id, job, "failed", outcome["error"], shown)
+            left = QueuedJob(job_id, job, "done", "", shown, outcome["result"])
+        elif index in batch.cancelled:
+            left = QueuedJob(job_id, job, "cancelled", "it was cancelled", shown)
+        else:
+            left = QueuedJob(job_id, job, "failed", outcome["error"], shown)
+        if is_known:
+            self._ended[job_id] = left
+        return left
 
     def _may_be_late(self, job_id: str) -> bool:
         """Whether a job has left the queue just now, so that its outcome may be seen later."""
@@ -194,7 +193,7 @@ class Slurm(QueueExecutor):
 
     def cancel(self, ids: Collection[str]) -> None:
         """See `QueueExecutor.cancel`."""
-        if not ids:  # such as those of a first array that was refused, perhaps without a cluster
+        if not ids:  # perhaps there is no cluster, as where the first array was refused
             return
         for tries_left in reversed(range(CANCEL_TRIES)):
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ from cluster_sweep import (
     shown_on_failure,
     wait_until,
 )
+from support import run_python
 
 from iclbench import UsageError, check_executor
 from iclbench.sweeps.executors.probes import answer
@@ -139,6 +141,15 @@ def test_memory_of_the_driver_stays_flat_over_a_thousand_jobs(tmp_path, monkeypa
 
 def test_a_job_that_exits_is_an_error_of_its_own():
     assert task._answer("sys:exit", "3") == {"error": "SystemExit: 3"}
+
+
+def test_a_job_may_name_files_relative_to_the_folder_that_it_came_from(tmp_path):
+    code = "import sys; from iclbench_ray.task import answer; print(answer(*sys.argv[1:]))"
+    words = ("-c", code, "os.path:abspath", '"weights"', str(tmp_path / "stop"))
+    outcome = run_python(*words, str(tmp_path), path=tmp_path)
+    assert json.loads(outcome.stdout) == {"result": str(tmp_path / "weights")}, outcome.stderr
+    elsewhere = run_python(*words, str(tmp_path / "missing"), path=tmp_path)
+    assert json.loads(elsewhere.stdout) == {"result": str(Path("weights").absolute())}
 
 
 @pytest.mark.slow

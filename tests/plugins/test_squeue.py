@@ -130,7 +130,7 @@ def test_the_parameters_of_an_array_are_those_of_submitit(tmp_path):
         "mem": "1536MB",
         "signal_delay_s": 90,
         "setup": ["module load cuda"],
-        "additional_parameters": {},
+        "additional_parameters": {"requeue": True},
         "job_name": "name",
         "array_parallelism": 4,
     }
@@ -138,5 +138,5 @@ def test_the_parameters_of_an_array_are_those_of_submitit(tmp_path):
     assert (cores["cpus_per_task"], cores["srun_args"]) == (4, ["--cpus-per-task=4"])
     chained = SlurmConfig(additional_parameters={"dependency": "afterok:3", "nice": 10})
     parameters = Slurm(chained, tmp_path)._parameters("name", 4, "17")
-    wanted = {"dependency": "afterany:17,afterok:3", "nice": 10}
+    wanted = {"requeue": True, "dependency": "afterany:17,afterok:3", "nice": 10}
     assert parameters["additional_parameters"] == wanted

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from iclbench import RunSpec
+from iclbench.runs import operations as counting
 from iclbench.runs.models import given_models, initial_module
 from iclbench.runs.operations import _attention, count_operations, forward_operations
 from iclbench.runs.plan import resolve
@@ -77,6 +78,23 @@ def test_training_takes_a_gradient_for_each_prompt():
     embedding = 2 * plan.task.signature.length * module.embed.real.in_features * WIDTH
     assert operations.gradient == pytest.approx(3 * operations.forward - embedding)
     assert count_operations(plan, initial_module(plan, 0)).training is None
+
+
+def test_targets_have_the_dtype_of_predictions(monkeypatch):
+    """Those of an evaluation are float64, which torch before 2.13 takes no gradient against."""
+    plan, seen = plan_of("transformer", model_args={"layers": 1, "width": WIDTH}), []
+    averaged = counting.averaged
+
+    def watched(loss):
+        def measure(predicted, target):
+            seen.append((predicted.dtype, target.dtype))
+            return averaged(loss)(predicted, target)
+
+        return measure
+
+    monkeypatch.setattr(counting, "averaged", watched)
+    assert counting.gradient_operations(plan, initial_module(plan, 0)) > 0
+    assert set(seen) == {(torch.float32, torch.float32)}
 
 
 def test_gradients_that_an_adaptive_schedule_measures_are_counted():

@@ -199,7 +199,8 @@ def test_what_a_queue_does_not_take_is_said_at_once(tmp_path, queue, cli, monkey
 
     def partly(self, *args):
         ids = submit(self, *args)
-        self.change(1, state="failed", reason="one job is the limit; try again")
+        self.change(0, state="failed", reason="its node burnt")
+        self.change(1, state="failed", reason="one job is the limit; try again", refused=True)
         return ids
 
     monkeypatch.setattr(FakeQueue, "submit", partly)
@@ -210,7 +211,7 @@ def test_what_a_queue_does_not_take_is_said_at_once(tmp_path, queue, cli, monkey
     refusal = "iclbench: error: 1 program not in the queue: one job is the limit; try again\n"
     assert outcome.err.endswith(refusal)
     monkeypatch.setattr(FakeQueue, "submit", submit)
-    assert cli(*words).out.endswith("1 program submitted, 1 in the queue already\n")
+    assert cli(*words).out.endswith("2 programs submitted, 0 in the queue already\n")
 
 
 def test_a_dry_run_names_the_programs_and_runs_nothing(tmp_path, cli, monkeypatch):
