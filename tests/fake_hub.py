@@ -44,6 +44,8 @@ class Hub:
         self.large: dict[str, bytes] = {}
         self.requests: list[tuple[str, str, str | None]] = []
         self.refuse: str | None = None
+        #: Status and headers of the next answers about files, before the hub gives them.
+        self.busy: list[tuple[int, dict[str, str]]] = []
         self.url = ""
 
     @property
@@ -191,6 +193,10 @@ class Handler(BaseHTTPRequestHandler):
         if repository is None:
             return
         name = "/".join(parts[4:])
+        if self.hub.busy:
+            status, headers = self.hub.busy.pop()
+            self.reply(status, {"error": "busy"}, **headers)
+            return
         if name in repository.endless:
             self.send_response(200)
             self.end_headers()

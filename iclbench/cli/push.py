@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ import typer
 
 from ..api.errors import UsageError
 from ..console import counted, is_terminal, report
-from .common import Strict, end_with, sound_host
+from .common import Strict, sound_host
 from .interruption import stops_on_signals
 from .paths import path_text, usable_path
 
@@ -72,14 +73,17 @@ def push(
         for problem in problems:
             report(f"error: {problem}")
         raise error from None
+    for problem in problems:
+        report(f"error: {problem}")
     if on_hub is None:
         _copy(package, what, path_of(to), every)
     else:
         kind, name = on_hub
         if kind is not None and kind != package.kind:
             raise UsageError(f"{what} is a record and needs a model repository: --to {name}")
-        _upload(Hub(), package, name, private=private, every=every, yes=yes)
-    end_with(problems)
+        _upload(Hub(), package, name, private=private, every=every, yes=yes, whole=not problems)
+    if problems:
+        raise typer.Exit(2)
 
 
 def _copy(package: Package, source: Path, folder: Path, every: bool) -> None:
@@ -102,9 +106,9 @@ def _copy(package: Package, source: Path, folder: Path, every: bool) -> None:
 
 
 def _upload(
-    hub: Hub, package: Package, name: str, *, private: bool, every: bool, yes: bool
+    hub: Hub, package: Package, name: str, *, private: bool, every: bool, yes: bool, whole: bool
 ) -> None:
-    """Show the commit, ask, and make it."""
+    """Show the commit, ask, and make it. One that is not `whole` deletes nothing."""
     hub.require_login()
     state = hub.state(package.kind, name)
     if private and state is not None and not state.private:
@@ -112,14 +116,15 @@ def _upload(
             f"{name} exists and is public, and --private makes only new repositories private: "
             "change its visibility on the hub, or leave --private out"
         )
-    deleted = _outdated(package, state)
+    # The repository may have a sound copy of what is damaged here.
+    deleted = _outdated(package, state) if whole else []
     prefix = "datasets/" if package.kind == "dataset" else ""
     seen = state.private if state else private
     typer.echo(
         f"{hub.endpoint}/{prefix}{name}: {'private' if seen else 'public'}, "
         f"{'exists' if state else 'new'}; {package.title}"
     )
-    _show(package, deleted, every)
+    _show(package, deleted, every, {entry.path for entry in state.files} if state else set())
     if not yes:
         if not is_terminal(sys.stdin):
             raise UsageError("nothing was uploaded: add --yes to upload these files")
@@ -139,23 +144,24 @@ def _outdated(package: Package, state: HubState | None) -> list[str]:
     return sorted(p for p in written_by_iclbench(before) if p not in package.files)
 
 
-def _show(package: Package, deleted: list[str], every: bool) -> None:
-    """Print each file with its size; of many, the number and size in each folder."""
+def _show(package: Package, deleted: list[str], every: bool, there: Container[str] = ()) -> None:
+    """Print each file with its size; of many, the number and size in each folder.
+
+    Those that are `there` are replaced.
+    """
     sizes = {path: package.size(path) for path in sorted(package.files)}
-    if every or len(sizes) <= MOST_SHOWN:
-        lines = [f"  add {size:>14,} bytes  {path}" for path, size in sizes.items()]
-    else:
-        folders: dict[str, list[int]] = {}
-        for path, size in sizes.items():
-            folder = path.split("/")[0] + "/" if "/" in path else path
-            folders.setdefault(folder, []).append(size)
-        lines = [
-            f"  add {sum(values):>14,} bytes  {folder}"
-            + f" ({counted(len(values), 'file')}; --all shows them)" * folder.endswith("/")
-            for folder, values in folders.items()
-        ]
+    groups: dict[tuple[str, str], list[int]] = {}
+    for path, size in sizes.items():
+        in_folder = "/" in path and not every and len(sizes) > MOST_SHOWN
+        name = path.split("/")[0] + "/" if in_folder else path
+        groups.setdefault(("replace" if path in there else "add", name), []).append(size)
+    lines = [
+        f"  {verb:<7} {sum(values):>14,} bytes  {name}"
+        + f" ({counted(len(values), 'file')}; --all shows them)" * name.endswith("/")
+        for (verb, name), values in groups.items()
+    ]
     shown = deleted if every else deleted[:MOST_SHOWN]
-    lines += [f"  delete                    {path}" for path in shown]
-    lines += [f"  delete {len(deleted) - len(shown):,} more"] if len(shown) < len(deleted) else []
+    lines += [f"  delete                        {path}" for path in shown]
+    lines += [f"  delete  {len(deleted) - len(shown):,} more"] if len(shown) < len(deleted) else []
     typer.echo("\n".join(lines))
     typer.echo(f"{len(sizes):,} files, {sum(sizes.values()):,} bytes")

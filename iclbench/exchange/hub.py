@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterable, Iterator
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,9 +21,17 @@ from .packing import CHUNK, Kind, Package
 
 #: Seconds without an answer after which a download fails.
 TIMEOUT = 60.0
+#: How often a file is asked for that the hub does not give at once, with growing pauses …
+TRIES, PAUSE = 5, 1.0
+#: … or as long as it says, in seconds: its limits count the requests of five minutes.
+LONGEST_WAIT = 330.0
 
 #: `user/name`; with `datasets/` before it, a dataset. `hub:` says that it is no folder.
 _REPOSITORY = re.compile(r"(hub:)?(datasets/)?([\w.-]{1,96}/[\w.-]{1,96})", re.ASCII)
+
+
+#: How a path of Windows begins.
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
 class HubFile(NamedTuple):
@@ -47,7 +56,7 @@ def repository(text: str) -> tuple[Kind | None, str] | None:
     the form of `user/name` and can't be one, or is a folder here too.
     """
     match = _REPOSITORY.fullmatch(text)
-    if text.startswith((".", "/", "~")) or ".." in text:
+    if _DRIVE.match(text) or text.startswith((".", "/", "~")) or ".." in text:
         return None
     if match is None and text.strip("/").count("/") == 1:
         raise UsageError(f"{text} is not a repository name; for a folder, write ./{text}")
@@ -133,14 +142,24 @@ class Hub:
                 name, path, repo_type=kind, revision=revision, endpoint=self.endpoint
             )
             headers = huggingface_hub.utils.build_hf_headers(token=self._token or False)
-            session = huggingface_hub.get_session()
             # A redirect to another host is followed without the token.
-            with session.stream(
-                "GET", address, headers=headers, follow_redirects=True, timeout=TIMEOUT
-            ) as response:
-                if not response.is_success:
-                    raise RunError(f"{name}: {path} can't be read: HTTP {response.status_code}")
-                yield from response.iter_bytes(CHUNK)
+            options = {"headers": headers, "follow_redirects": True, "timeout": TIMEOUT}
+            session = huggingface_hub.get_session()
+            for tries_left in reversed(range(TRIES)):
+                try:
+                    with session.stream("GET", address, **options) as response:
+                        if response.is_success:
+                            yield from response.iter_bytes(CHUNK)
+                            return
+                        status, wait = response.status_code, _wait_of(response.headers)
+                except Exception as error:
+                    # The class of httpx or of httpx2, as the hub's library has it.
+                    if not tries_left or not _has_base(error, "ConnectError"):
+                        raise
+                    status, wait = 0, None
+                if status and (not tries_left or not (status == 429 or status >= 500)):
+                    raise RunError(f"{name}: {path} can't be read: HTTP {status}")
+                time.sleep(PAUSE * 2.0 ** (TRIES - 1 - tries_left) if wait is None else wait)
 
     def _require_no_token(self, package: Package) -> None:
         secret = (self._token or "").encode()
@@ -162,10 +181,24 @@ class Hub:
 
     def _reason(self, error: Exception) -> str:
         # The class of httpx or of httpx2, as the hub's library has it.
-        if any(base.__name__ == "TransportError" for base in type(error).__mro__):
+        if _has_base(error, "TransportError"):
             return f"{self.endpoint} does not answer ({visible(str(error), 200)})"
         cause = f" ({first_line(error.__cause__)})" if error.__cause__ else ""
         return " ".join(f"{first_line(error)}{cause}".split())
+
+
+def _has_base(error: Exception, name: str) -> bool:
+    return any(base.__name__ == name for base in type(error).__mro__)
+
+
+def _wait_of(headers: Mapping[str, str]) -> float | None:
+    """The seconds that the hub asks to wait, LONGEST_WAIT at most; None if it doesn't say.
+
+    Its limits on requests say so by `RateLimit: …;t=SECONDS`.
+    """
+    limit = re.search(r"\bt=(\d+)", headers.get("ratelimit", ""))
+    text = headers.get("retry-after", "") or (limit[1] if limit else "")
+    return min(LONGEST_WAIT, float(text)) if text.isdigit() else None
 
 
 def _contains(chunks: Iterable[bytes], text: bytes) -> bool:

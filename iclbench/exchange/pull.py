@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from ..files import path_of
@@ -49,7 +49,7 @@ def pull(
     most = max_size * 1e9
     if listed.document is not None:
         measure = verify is not False
-        folder = path_of(out or given.name.rstrip("/").rsplit("/", maxsplit=1)[-1])
+        folder = path_of(out or PurePath(given.name).name)
         export = pull_export(given, listed, folder, measure=measure, most=most)
         return Pulled(folder, [], export, [], measure)
     measure = len(listed.records) == 1 if verify is None else verify

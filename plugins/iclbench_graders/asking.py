@@ -27,6 +27,8 @@ RETRIED = {408, 409, 429}
 NO_QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 #: The longest wait accepted from a server, and the longest backoff, in seconds.
 LONGEST_RETRY_AFTER, LONGEST_BACKOFF = 300.0, 60.0
+#: How often a request that waits looks whether it is still wanted, in seconds.
+SLICE = 0.2
 
 
 class _TransientError(Exception):
@@ -35,6 +37,10 @@ class _TransientError(Exception):
     def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)
         self.wait = wait
+
+
+class _StoppedError(Exception):
+    """No more requests are made, since one has failed for good."""
 
 
 class _RejectedError(Exception):
@@ -57,8 +63,8 @@ class Asker:
     ) -> None:
         """Call `store(key, answer)` for each completion as its answer arrives.
 
-        An error in `store` or one that no retry resolves stops all requests: raises RunError or
-        UsageError.
+        An error in `store` or one that no retry resolves ends the asking: raises RunError or
+        UsageError. Answers that are under way then are paid for, so they are stored first.
         """
         try:
             asyncio.get_running_loop()
@@ -81,12 +87,19 @@ class Asker:
         from .client import BoundedClient, silent_loggers
 
         config, waiting = self.config, iter(completions.items())
+        errors: list[Exception] = []
 
         async def work() -> None:
-            for key, completion in waiting:
-                if self._stopped:
-                    return
-                store(key, await self._ask(client, completion))
+            try:
+                for key, completion in waiting:
+                    if self._stopped:
+                        return
+                    store(key, await self._ask(client, completion))
+            except _StoppedError:
+                return
+            except Exception as error:
+                self._stopped = True
+                errors.append(error)
 
         # Retries happen here, since the client cannot tell that an answer is unusable.
         with silent_loggers():
@@ -101,8 +114,10 @@ class Asker:
                     async with asyncio.TaskGroup() as group:
                         for _ in range(min(config.concurrency, len(completions))):
                             group.create_task(work())
-                except BaseExceptionGroup as errors:
-                    raise errors.exceptions[0] from None
+                except BaseExceptionGroup as several:
+                    raise several.exceptions[0] from None
+        if errors:
+            raise errors[0]
 
     async def _ask(self, client: Any, completion: Completion) -> Answer:
         """One completion's answer; a failed one after too many attempts."""
@@ -111,7 +126,7 @@ class Asker:
         failures = 0
         while True:
             while (pause := self._not_before - time.monotonic()) > 0:
-                await asyncio.sleep(pause)
+                await self._pause(pause * self._random.uniform(1.0, 1.1))
             try:
                 answer = await self._request(client, conversation)
             except _RejectedError as error:
@@ -124,9 +139,9 @@ class Asker:
                 wait *= self._random.uniform(0.5, 1.0)
                 if error.wait is not None:
                     # A rate limit applies to all requests, not to this one alone.
-                    wait = error.wait
-                    self._not_before = max(self._not_before, time.monotonic() + wait)
-                await asyncio.sleep(wait)
+                    wait = max(wait, error.wait)
+                    self._not_before = max(self._not_before, time.monotonic() + error.wait)
+                await self._pause(wait)
                 continue
             used = {name: value + getattr(answer, name) for name, value in used.items()}
             answer = answer.model_copy(update=used)
@@ -137,6 +152,14 @@ class Asker:
                     return answer.model_copy(update={"failure": str(error)})
                 continue
             return answer
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait; raises _StoppedError if there is nothing more to wait for."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self._stopped:
+                raise _StoppedError
+            await asyncio.sleep(min(left, SLICE))
 
     async def _request(self, client: Any, conversation: list[dict[str, str]]) -> Answer:
         """One answer.
@@ -153,7 +176,7 @@ class Asker:
             str(response_format())
         )
         reserved = await self.ledger.reserve(size, config.max_tokens)
-        tokens = (0.0, 0.0)
+        tokens, whole = (0.0, 0.0), (size / BYTES_PER_TOKEN, float(config.max_tokens))
         try:
             async with asyncio.timeout(config.timeout):
                 response = await client.chat.completions.with_raw_response.create(
@@ -172,16 +195,22 @@ class Asker:
             tokens = (answer.prompt_tokens, answer.answer_tokens)
             return answer
         except (TimeoutError, openai.APITimeoutError):
-            # The server may have answered and billed it anyway.
-            tokens = (size / BYTES_PER_TOKEN, config.max_tokens)
+            # The server may have answered and billed it anyway; so may others below.
+            tokens = whole
             raise _TransientError(f"no answer in {config.timeout:g} s") from None
+        except asyncio.CancelledError:
+            tokens = whole
+            raise
         except BodyError as error:
-            tokens = (size / BYTES_PER_TOKEN, config.max_tokens)
+            tokens = whole
             raise _TransientError(str(error)) from None
         except openai.APIStatusError as error:
             raise self._classified(error) from None
-        except openai.APIConnectionError:
-            raise _TransientError(f"no connection to {config.base_url}") from None
+        except openai.APIConnectionError as error:
+            if any(base.__name__ == "ConnectError" for base in type(error.__cause__).__mro__):
+                raise _TransientError(f"no connection to {config.base_url}") from None
+            tokens = whole
+            raise _TransientError(f"the connection to {config.base_url} broke") from None
         finally:
             self.ledger.settle(reserved, *tokens)
 

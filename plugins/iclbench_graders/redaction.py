@@ -11,6 +11,9 @@ REDACTED = "(key)"
 #: Keys at least this long are removed in base64 and hexadecimal too; parts of a shorter one are
 #: too short to be told from other text.
 SHORTEST_ENCODED = 12
+#: Shorter keys are no secret, but what local servers are given, such as 1 or EMPTY. Their
+#: characters occur in any answer.
+SHORTEST_SECRET = 8
 
 
 class Redaction:
@@ -21,11 +24,11 @@ class Redaction:
         if len(key) >= SHORTEST_ENCODED:
             forms += [re.escape(form) for form in _base64_forms(key.encode())]
             forms.append(f"(?i:{key.encode().hex()})")
-        self._pattern = re.compile("|".join(forms))
+        self._pattern = re.compile("|".join(forms)) if len(key) >= SHORTEST_SECRET else None
 
     def __call__(self, text: str) -> str:
         """The text without the key."""
-        return self._pattern.sub(REDACTED, text)
+        return text if self._pattern is None else self._pattern.sub(REDACTED, text)
 
 
 def _any_form(character: str) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from iclbench import Config, Record, Tracker
+from iclbench import Config, Record, Tracker, UsageError
 
 from .packages import import_package
 
@@ -24,6 +24,17 @@ class MLflowConfig(Config):
         None, description="tracking server or folder; default: MLFLOW_TRACKING_URI or OUT/mlflow"
     )
     experiment: str = Field("iclbench", description="name of the experiment in MLflow")
+
+    @field_validator("uri")
+    @classmethod
+    def _has_no_secret(cls, value: str | None) -> str | None:
+        # A UsageError, since the message of a ValueError would show the value.
+        if value is not None and "@" in value.partition("://")[2].split("/")[0]:
+            raise UsageError(
+                "tracker mlflow: uri must not contain a password; set MLFLOW_TRACKING_USERNAME and "
+                "MLFLOW_TRACKING_PASSWORD"
+            )
+        return value
 
 
 class MLflow(Tracker):
@@ -46,6 +57,8 @@ class MLflow(Tracker):
     def start(self, spec: Any, settings: Mapping[str, Any]) -> None:
         """See `Tracker.start`."""
         given = self.config.uri or os.environ.get("MLFLOW_TRACKING_URI")
+        if given and given.startswith("~"):
+            given = str(Path(given).expanduser())
         uri = given or (self.out / "mlflow").resolve().as_uri()
         if uri.startswith("file:") or "://" not in uri:
             # Asking for a folder is the consent that MLflow wants by this variable.

@@ -42,7 +42,7 @@ class TensorBoard(Tracker):
 
     def start(self, spec: Any, settings: Mapping[str, Any]) -> None:
         """See `Tracker.start`."""
-        root = Path(self.config.folder or self.out / "tensorboard")
+        root = Path(self.config.folder or self.out / "tensorboard").expanduser()
         folder = unused(root / spec.task / f"{spec.model}-{spec.id}")
         self._writer = import_package(MODULE, self.name).SummaryWriter(str(folder))
         self._settings = dict(settings)

@@ -11,9 +11,9 @@ import yaml
 from fake_hub import TOKEN, Repository
 from safetensors.torch import load
 
-from iclbench import RunError, UsageError
+from iclbench import RunError
 from iclbench.exchange.hub import Hub as HubClient
-from iclbench.exchange.hub import _contains, repository
+from iclbench.exchange.hub import _contains
 from iclbench.exchange.packing import pack
 from iclbench.runs.heldout import held_out_path, read_held_out, write_held_out
 from iclbench.runs.heldout_evaluation import evaluate_held_out
@@ -235,51 +235,6 @@ def test_a_hub_that_does_not_answer_is_named(cli, hub, monkeypatch):
     assert (outcome.code, outcome.err.count("\n")) == (1, 1)
     assert "http://127.0.0.1:9 does not answer" in outcome.err
     assert "ConnectError" not in outcome.err
-
-
-# Addresses
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("ann/tiny", (None, "ann/tiny")),
-        ("datasets/ann/tiny", ("dataset", "ann/tiny")),
-        ("hub:ann/tiny", (None, "ann/tiny")),
-        ("hub:datasets/ann/tiny", ("dataset", "ann/tiny")),
-        ("./ann", None),
-        ("../ann", None),
-        ("./ann/tiny", None),
-        ("/ann/tiny", None),
-        ("~/ann", None),
-        ("ann", None),
-        ("a/b/c", None),
-        ("ann/..", None),
-    ],
-)
-def test_an_address_is_told_from_a_path(text, expected):
-    assert repository(text) == expected
-
-
-@pytest.mark.parametrize("text", ["ann/tiny?x", "ann/größe", "my results/tiny"])
-def test_a_mistyped_address_is_not_taken_for_a_folder(text):
-    with pytest.raises(UsageError, match=r"is not a repository name; for a folder, write \./"):
-        repository(text)
-
-
-@pytest.mark.parametrize("name", ["ann/tiny", "datasets/ann/tiny"])
-def test_a_folder_is_not_taken_for_a_repository_of_its_name(
-    cli, hub, trained, tmp_path, monkeypatch, name
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / name).mkdir(parents=True)
-    for words in (("pull", name), ("push", trained, "--to", name, "--yes")):
-        refused = cli(*words)
-        assert refused.code == 2
-        assert f"write ./{name} for the folder, or hub:{name} for the rep" in refused.err
-    assert hub.requests == []
-    assert cli("push", trained, "--to", "hub:ann/tiny", "--yes").code == 0
-    assert cli("pull", "hub:ann/tiny", "--out", "back").code == 0
 
 
 def test_what_is_not_there_is_one_line(cli, hub, trained, tmp_path):

@@ -164,6 +164,48 @@ def test_a_push_deletes_nothing_that_no_push_wrote(cli, hub, results, tmp_path):
     assert {**theirs, "spec.json": b"{}"}.items() <= pushed.files.items()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_damaged_record_deletes_no_sound_copy_and_is_named_before_the_upload(cli, hub, results):
+    cli("push", results, "--to", "ann/board", "--yes")
+    pushed = hub.repositories["dataset", "ann/board"]
+    before = dict(pushed.files)
+    (damaged,) = (results / "least-squares").glob("zero-*.json")
+    damaged.write_text(damaged.read_text()[:1000])
+    refused = cli("push", results, "--to", "ann/board")  # asks, and nobody answers
+    assert refused.code == 2
+    assert f"{damaged.name}: it is truncated" in refused.err
+    outcome = cli("push", results, "--to", "ann/board", "--yes")
+    assert outcome.code == 2
+    assert "delete" not in outcome.out
+    assert pushed.files[f"least-squares/{damaged.name}"] == before[f"least-squares/{damaged.name}"]
+    assert set(before) <= set(pushed.files)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_files_that_are_there_are_shown_as_replaced(cli, hub, trained):
+    cli("push", trained, "--to", "ann/tiny", "--yes")
+    pushed = hub.repositories["model", "ann/tiny"]
+    pushed.files = {"README.md": b"the owner's"}
+    lines = cli("push", trained, "--to", "ann/tiny", "--yes").out.splitlines()
+    verbs = {line.split()[-1]: line.split()[0] for line in lines if line.startswith("  ")}
+    assert verbs.pop("README.md") == "replace"
+    assert set(verbs.values()) == {"add"}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_busy_hub_is_asked_again(cli, hub, trained, tmp_path, monkeypatch):
+    pauses = []
+    monkeypatch.setattr("iclbench.exchange.hub.time.sleep", pauses.append)
+    cli("push", trained, "--to", "ann/tiny", "--yes")
+    hub.busy = [(503, {}), (429, {"RateLimit": '"api";r=0;t=42'}), (500, {"Retry-After": "7"})]
+    assert cli("pull", "ann/tiny", "--out", tmp_path / "a", "--no-verify").code == 0
+    assert sorted(pauses) in ([1, 7, 42], [2, 7, 42], [4, 7, 42])
+    hub.busy = [(503, {})] * 500
+    outcome = cli("pull", "ann/tiny", "--out", tmp_path / "b", "--no-verify")
+    assert (outcome.code, "can't be read: HTTP 503" in outcome.err) == (1, True)
+    assert not (tmp_path / "b").exists()
+
+
 def test_an_edited_description_of_a_task_goes_nowhere(cli, tmp_path, monkeypatch):
     """Other programs check the digests that it holds."""
     monkeypatch.chdir(tmp_path)

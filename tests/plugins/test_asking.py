@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import itertools
 import json
 import math
 import time
@@ -170,6 +171,51 @@ def test_permanent_error_stops_the_run(openai_server, make_grader, reply, messag
         make_grader(concurrency=2).grade(STORIES, None)
     assert SECRET not in str(raised.value)
     assert len(openai_server.requests) <= 2
+
+
+def test_what_is_under_way_at_a_permanent_error_is_stored(openai_server, make_grader, tmp_path):
+    """The server bills it whether anyone waits for it or not."""
+
+    def answer(number, _):
+        deadline = time.monotonic() + 20.0
+        while openai_server.most_at_once < 6 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return error(403, message="no") if number == 0 else Reply(completion(), wait=0.5)
+
+    openai_server.answer = answer
+    with pytest.raises(RunError, match="HTTP 403"):
+        make_grader(concurrency=6).grade(STORIES, tmp_path)
+    assert len(openai_server.requests) == 6
+    openai_server.script(GOOD)
+    assert grammar_grades(make_grader(), STORIES, tmp_path) == [7] * 6
+    assert len(openai_server.requests) == 7
+
+
+def test_a_request_that_waits_ends_with_a_permanent_error(openai_server, make_grader, tmp_path):
+    waiting = error(429, headers={"Retry-After": "250"})
+    openai_server.script(waiting, error(403, message="no"))
+    begun = time.monotonic()
+    with pytest.raises(RunError, match="HTTP 403"):
+        make_grader(concurrency=2).grade(STORIES[:2], tmp_path)
+    assert time.monotonic() - begun < 60
+
+
+def test_a_connection_that_breaks_may_have_been_billed(openai_server, make_grader):
+    openai_server.script(GOOD._replace(cut=True))
+    grader = make_grader(attempts=2, prompt_price=2.0, answer_price=8.0)
+    assert math.isnan(grammar_grades(grader, STORIES[:1])[0])
+    report = grader.report()
+    assert report.cost.paid_usd > 0
+    assert "broke" in next(iter(report.reasons))
+
+
+def test_a_server_that_asks_for_no_wait_gets_growing_pauses(openai_server, make_grader):
+    busy = error(503, headers={"Retry-After": "0"})
+    openai_server.script(busy, busy, busy, GOOD)
+    assert grammar_grades(make_grader(backoff=0.2), STORIES[:1]) == [7]
+    times = openai_server.times
+    for k, (before, after) in enumerate(itertools.pairwise(times)):
+        assert after - before >= 0.1 * 2**k
 
 
 def test_missing_server_is_a_one_line_error(make_grader):

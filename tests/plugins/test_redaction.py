@@ -63,6 +63,13 @@ def test_base64_is_removed_wherever_the_key_stands_in_it(encode, start):
     assert removed >= 8 * len(KEY) // 6 - 2
 
 
+@pytest.mark.parametrize("key", ["1", "10", "EMPTY"])
+def test_what_local_servers_are_given_is_no_secret(key):
+    """Removed, it would take the grades with it."""
+    answer = json.dumps({"grammar": 1, "consistency": 10, "note": "EMPTY"})
+    assert Redaction(key)(answer) == answer
+
+
 def test_other_text_is_left():
     text = '{"grammar": 7, "plot": 5} sk-Proj_0123 \\u0073 %2B'
     assert Redaction(KEY)(text) == text

@@ -9,7 +9,9 @@ import pytest
 from support import TINY, run_python
 
 from iclbench import UsageError, run, tracking
+from iclbench.api.config import parse_config
 from iclbench.runs.store import is_record
+from iclbench_trackers.mlflow_tracker import MLflowConfig
 
 SMALL = {**TINY, "model": "transformer", "model_args": {"layers": 1, "width": 4},
          "recipe_args": {"steps": 3, "batch": 2}}  # fmt: skip
@@ -31,6 +33,27 @@ def test_tensorboard_reads_losses_settings_and_results(tmp_path):
     assert score.value == pytest.approx(digits, rel=1e-6)
     (text,) = events.Tensors("settings/text_summary")
     assert '"model_args.width": 4' in text.tensor_proto.string_val[0].decode()
+
+
+def test_a_folder_may_be_in_the_home_folder(tmp_path, monkeypatch):
+    pytest.importorskip("tensorboard")
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.chdir(tmp_path)
+    with tracking("tensorboard", args={"tensorboard": {"folder": "~/tb"}}):
+        run(**SMALL, out=tmp_path / "out")
+    assert list((home / "tb").rglob("events*"))
+    assert not (tmp_path / "~").exists()
+
+
+def test_a_password_in_the_address_of_mlflow_is_refused_and_not_shown():
+    with pytest.raises(UsageError, match="MLFLOW_TRACKING_PASSWORD") as refused:
+        parse_config(MLflowConfig, {"uri": "https://ann:secret@host/x"}, "tracker mlflow")
+    assert "secret" not in str(refused.value)
+    for uri in ("https://host/a@b", "file:///data/mlruns", "mlruns"):
+        assert parse_config(MLflowConfig, {"uri": uri}, "tracker mlflow").uri == uri
 
 
 def test_tensorboard_keeps_runs_of_one_spec_apart(tmp_path):
