@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tarfile
 import tempfile
 import time
@@ -88,6 +89,8 @@ def run_part(part: int, make: Callable[[Path], Slice], state: Path, out: Path) -
 
 
 def main() -> None:
+    # The commands of a part are in sessions of their own, and end as at Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argument_parser(__doc__)
     parser.add_argument("part", type=int, choices=list(PARTS))
     parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])

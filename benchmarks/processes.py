@@ -39,13 +39,15 @@ def stopped_in_time(
     process = subprocess.Popen(words, cwd=ROOT, start_new_session=True, **files)
     try:
         return process.wait(timeout=max(1.0, seconds)), False
-    except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:
+    except BaseException as error:
         process.send_signal(by)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=SAVING)
-        with suppress(ProcessLookupError):  # what it has started, see `ended_in_time`
-            os.killpg(process.pid, signal.SIGKILL)
-        code = process.wait()
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        return code, True
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=SAVING)
+        finally:  # also at a second Ctrl-C
+            with suppress(ProcessLookupError):  # what it has started, see `ended_in_time`
+                os.killpg(process.pid, signal.SIGKILL)
+            code = process.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            return code, True
+        raise

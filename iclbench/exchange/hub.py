@@ -6,6 +6,7 @@ login (`hf auth login`); it is never an argument, and is removed from every mess
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 
 from ..api.errors import IclbenchError, RunError, UsageError, first_line
 from ..api.names import visible
+from ..console import report
 from .packing import CHUNK, Kind, Package
 
 #: Seconds without an answer after which a download fails.
@@ -25,6 +27,8 @@ TIMEOUT = 60.0
 TRIES, PAUSE = 5, 1.0
 #: … or as long as it says, in seconds: its limits count the requests of five minutes.
 LONGEST_WAIT = 330.0
+#: Waiting is interrupted so often; a wait of LONG_WAIT is announced.
+SLICE, LONG_WAIT = 1.0, 10.0
 
 #: `user/name`; with `datasets/` before it, a dataset. `hub:` says that it is no folder.
 _REPOSITORY = re.compile(r"(hub:)?(datasets/)?([\w.-]{1,96}/[\w.-]{1,96})", re.ASCII)
@@ -80,6 +84,7 @@ class Hub:
             raise UsageError("the hub needs huggingface_hub: pip install huggingface_hub") from None
         self.endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
         _require_safe(self.endpoint)
+        self._announced_until = 0.0
         self._token: str | None = huggingface_hub.get_token()
         # False: never a token other than this one.
         self._api = huggingface_hub.HfApi(endpoint=self.endpoint, token=self._token or False)
@@ -134,7 +139,10 @@ class Hub:
     def chunks(
         self, kind: Kind, name: str, revision: str, path: str
     ) -> Generator[bytes, None, None]:
-        """A file's bytes as they arrive, so that a reader can stop; close it in that case."""
+        """A file's bytes as they arrive, so that a reader can stop; close it in that case.
+
+        Where the hub has to be asked again, nothing arrives, in empty chunks, until then.
+        """
         import huggingface_hub
 
         with self._errors(f"{name}: {path} can't be read"):
@@ -151,15 +159,27 @@ class Hub:
                         if response.is_success:
                             yield from response.iter_bytes(CHUNK)
                             return
-                        status, wait = response.status_code, _wait_of(response.headers)
+                        status = response.status_code
+                        wait = _wait_of(status, response.headers)
                 except Exception as error:
                     # The class of httpx or of httpx2, as the hub's library has it.
                     if not tries_left or not _has_base(error, "ConnectError"):
                         raise
-                    status, wait = 0, None
+                    status, wait = 0, 0.0
                 if status and (not tries_left or not (status == 429 or status >= 500)):
                     raise RunError(f"{name}: {path} can't be read: HTTP {status}")
-                time.sleep(PAUSE * 2.0 ** (TRIES - 1 - tries_left) if wait is None else wait)
+                wait = max(wait, PAUSE * 2.0 ** (TRIES - 1 - tries_left))
+                self._announce(wait)
+                for _ in range(math.ceil(wait / SLICE)):
+                    yield b""
+                    time.sleep(SLICE)
+
+    def _announce(self, wait: float) -> None:
+        """Say that a long wait begins, once for all files that wait."""
+        now = time.monotonic()
+        if wait >= LONG_WAIT and now > self._announced_until:
+            self._announced_until = now + wait
+            report(f"{self.endpoint} asks to wait {wait:.0f} s")
 
     def _require_no_token(self, package: Package) -> None:
         secret = (self._token or "").encode()
@@ -191,14 +211,14 @@ def _has_base(error: Exception, name: str) -> bool:
     return any(base.__name__ == name for base in type(error).__mro__)
 
 
-def _wait_of(headers: Mapping[str, str]) -> float | None:
-    """The seconds that the hub asks to wait, LONGEST_WAIT at most; None if it doesn't say.
+def _wait_of(status: int, headers: Mapping[str, str]) -> float:
+    """The seconds that the hub asks to wait, LONGEST_WAIT at most; 0 if it doesn't say.
 
-    Its limits on requests say so by `RateLimit: …;t=SECONDS`.
+    Every answer has `RateLimit: …;r=REQUESTS LEFT;t=SECONDS`, which is the reason for a 429 alone.
     """
-    limit = re.search(r"\bt=(\d+)", headers.get("ratelimit", ""))
-    text = headers.get("retry-after", "") or (limit[1] if limit else "")
-    return min(LONGEST_WAIT, float(text)) if text.isdigit() else None
+    limit = re.search(r"\br=0;t=(\d+)", headers.get("ratelimit", "")) if status == 429 else None
+    text = headers.get("retry-after", "") or (str(int(limit[1]) + 1) if limit else "")
+    return min(LONGEST_WAIT, float(text)) if text.isdecimal() else 0.0
 
 
 def _contains(chunks: Iterable[bytes], text: bytes) -> bool:

@@ -16,7 +16,6 @@ from ..api.errors import (
     PLUGIN_FAILURES,
     CheckpointError,
     first_line,
-    is_no_room,
     is_out_of_memory,
     reason_of,
 )
@@ -31,8 +30,8 @@ from ..runs.shifts import asked_shifts
 from ..runs.store import RecordStore
 from ..training.interruption import ignore, interruptible
 
-#: Errors of a file system that is away, or has other rights for a while.
-REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ESTALE, errno.ETIMEDOUT, errno.ENOLCK}
+#: Errors of a file that is not there, which a cell may have named.
+ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 #: Plans of this process's sweep by their requests: a program in this process need not make them
 #: again. Each is used once.
@@ -118,9 +117,12 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
 
 
 def _is_of_files(error: BaseException) -> bool:
-    """Whether the file system refuses, which says nothing of a cell."""
+    """Whether the file system refuses, or is away, which says nothing of a cell."""
     cause = error if isinstance(error, OSError) else error.__cause__
-    return isinstance(cause, OSError) and (is_no_room(cause) or cause.errno in REFUSALS)
+    if not isinstance(cause, OSError) or isinstance(cause, ABSENT) or cause.errno is None:
+        return False
+    # Lustre, which has ESHUTDOWN, is no connection.
+    return cause.errno == errno.ESHUTDOWN or not isinstance(cause, ConnectionError)
 
 
 def _without_record(plans: Sequence[Plan], settings: Settings) -> list[Plan]:

@@ -165,7 +165,7 @@ class Asker:
         """One answer.
 
         Raises _TransientError if a retry may help, _RejectedError if this completion is rejected,
-        and RunError if every completion would be.
+        RunError if every completion would be, and _StoppedError if one was.
         """
         import openai
 
@@ -178,6 +178,8 @@ class Asker:
         reserved = await self.ledger.reserve(size, config.max_tokens)
         tokens, whole = (0.0, 0.0), (size / BYTES_PER_TOKEN, float(config.max_tokens))
         try:
+            if self._stopped:  # while it waited for its part of the budget
+                raise _StoppedError
             async with asyncio.timeout(config.timeout):
                 response = await client.chat.completions.with_raw_response.create(
                     model=config.model,

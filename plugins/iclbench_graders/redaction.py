@@ -17,7 +17,10 @@ SHORTEST_SECRET = 8
 
 
 class Redaction:
-    """Replaces a key in texts: plain, escaped as in JSON, URLs, HTML or Python, base64, or hex."""
+    """Replaces a key in texts: plain, escaped as in JSON, URLs, HTML or Python, base64, or hex.
+
+    One that is too short to be a secret stays.
+    """
 
     def __init__(self, key: str) -> None:
         forms = ["".join(_any_form(character) for character in key)]
@@ -27,7 +30,7 @@ class Redaction:
         self._pattern = re.compile("|".join(forms)) if len(key) >= SHORTEST_SECRET else None
 
     def __call__(self, text: str) -> str:
-        """The text without the key."""
+        """The text without the key, if that is a secret."""
         return text if self._pattern is None else self._pattern.sub(REDACTED, text)
 
 

@@ -82,9 +82,11 @@ class Slurm(QueueExecutor):
                     refused = batch.refused = f"{error}; the same command submits it again"
                     continue
                 batch.cancelled = list(range(len(part)))
-                # Nobody follows the arrays before this one.
+                # Nobody follows the arrays before this one, nor this one if Slurm has it.
+                refused_alone = isinstance(error, RunError | UsageError)
+                accepted = [job_id for earlier in batches for job_id in earlier.ids]
                 with suppress(RunError):
-                    self.cancel([job_id for earlier in batches for job_id in earlier.ids])
+                    self.cancel(accepted if refused_alone else ids)
                 raise
             finally:
                 batch.write(self.folder)

@@ -31,8 +31,8 @@ class MLflowConfig(Config):
         # A UsageError, since the message of a ValueError would show the value.
         if value is not None and "@" in value.partition("://")[2].split("/")[0]:
             raise UsageError(
-                "tracker mlflow: uri must not contain a password; set MLFLOW_TRACKING_USERNAME and "
-                "MLFLOW_TRACKING_PASSWORD"
+                "tracker mlflow: uri must not contain a user or a password: give the address by "
+                "MLFLOW_TRACKING_URI, or a server's by MLFLOW_TRACKING_USERNAME and …_PASSWORD"
             )
         return value
 

@@ -191,6 +191,19 @@ def test_what_is_under_way_at_a_permanent_error_is_stored(openai_server, make_gr
     assert len(openai_server.requests) == 7
 
 
+def test_nothing_is_asked_after_a_permanent_error(openai_server, make_grader):
+    """Neither by a request that waits for its part of the budget, nor for an unusable answer."""
+
+    def answer(number, _):
+        return error(403, message="no") if number == 0 else Reply(completion("?"), wait=0.5)
+
+    openai_server.answer = answer
+    grader = make_grader(concurrency=2, answers=5, prompt_price=2.0, answer_price=8.0)
+    with pytest.raises(RunError, match="HTTP 403"):
+        grader.grade(STORIES, None)
+    assert len(openai_server.requests) <= 2
+
+
 def test_a_request_that_waits_ends_with_a_permanent_error(openai_server, make_grader, tmp_path):
     waiting = error(429, headers={"Retry-After": "250"})
     openai_server.script(waiting, error(403, message="no"))

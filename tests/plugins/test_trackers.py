@@ -49,9 +49,10 @@ def test_a_folder_may_be_in_the_home_folder(tmp_path, monkeypatch):
 
 
 def test_a_password_in_the_address_of_mlflow_is_refused_and_not_shown():
-    with pytest.raises(UsageError, match="MLFLOW_TRACKING_PASSWORD") as refused:
-        parse_config(MLflowConfig, {"uri": "https://ann:secret@host/x"}, "tracker mlflow")
-    assert "secret" not in str(refused.value)
+    for uri in ("https://ann:secret@host/x", "postgresql://ann:secret@db/mlflow"):
+        with pytest.raises(UsageError, match="give the address by MLFLOW_TRACKING_URI") as refused:
+            parse_config(MLflowConfig, {"uri": uri}, "tracker mlflow")
+        assert "secret" not in str(refused.value)
     for uri in ("https://host/a@b", "file:///data/mlruns", "mlruns"):
         assert parse_config(MLflowConfig, {"uri": uri}, "tracker mlflow").uri == uri
 

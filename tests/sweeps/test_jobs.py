@@ -125,7 +125,9 @@ def two_cells(out):
         (OSError(errno.ENOSPC, "No space left on device", "file"), False),
         (OSError(errno.ESTALE, "Stale file handle"), False),
         (FileNotFoundError("a cell's file"), True),
-        (ConnectionError("a tokenizer's server"), True),
+        (OSError(errno.ESHUTDOWN, "Cannot send after transport endpoint shutdown"), False),
+        (OSError(errno.ECONNREFUSED, "Connection refused"), True),
+        (OSError("can't load a tokenizer"), True),
     ],
 )
 def test_where_files_fail_no_cell_is_trained_alone(tmp_path, monkeypatch, where, error, alone):
