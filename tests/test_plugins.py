@@ -225,12 +225,12 @@ def test_two_entries_are_not_one_class(provide):
 def test_the_readme_s_plugin_conforms_and_is_a_mixer_of_other_models(package_folder, cli):
     readme = blocks(ROOT / "README.md", "python")
     (source,) = (text for text in readme if "SequenceArchitecture" in text)
-    write_plugin(package_folder, "decay", source)
-    checked = cli("check", "iclbench-decay")
+    write_plugin(package_folder, "averages", source)
+    checked = cli("check", "iclbench-averages")
     assert (checked.code, "0 failed" in checked.out) == (0, True), checked.out
     tiny = (*RUN, "--recipe", "smoke", "--out", package_folder / "records")
-    hybrid = ("--model", "hybrid", "--model-args", 'mixers=["decay","transformer"]')
-    looped = ("--model", "looped-transformer", "--model-args", "mixer=decay")
+    hybrid = ("--model", "hybrid", "--model-args", 'mixers=["gated-average","transformer"]')
+    looped = ("--model", "looped-transformer", "--model-args", "mixer=gated-average")
     for model in (hybrid, looped):
         outcome = cli(*tiny, *model)
         assert outcome.code == 0, outcome.err

@@ -68,14 +68,14 @@ def levels_by_prompt(record: Record, *, floor: bool = False) -> np.ndarray | Non
     None for the digits of a mean, for values that are not finite, and where there are no values: in
     a sparse checkout, for one.
     """
-    ranking, path = record.ranking, record.path
+    ranking = record.ranking
     if has_digits_level(record) and not ranking.has_digits:
         return None
     try:
         if floor:
-            levels = floor_values(path, record, ranking.metric)[None]
+            levels = floor_values(record.path, record, ranking.metric)[None]
         else:
-            levels = prompt_values(path, record, ranking.metric)
+            levels = prompt_values(record.path, record, ranking.metric)
     except (KeyError, RecordError):
         return None
     error = record.metrics[ranking.metric].digits
