@@ -156,6 +156,7 @@ def test_unknown_chosen_plugin_is_reported_with_the_nearest(sample_plugin, cli, 
     )
 
 
+@pytest.mark.usefixtures("package_folder")
 def test_a_name_that_no_chosen_plugin_provides_is_answered_with_the_choice(cli, monkeypatch):
     choose_plugins(monkeypatch, "builtins")
     outcome = cli(*RUN, "--model", "zero")
