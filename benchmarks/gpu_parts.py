@@ -35,10 +35,10 @@ TESTED = "tests.json"
 def tests(call: Slice) -> int:
     """The tests marked `gpu`; without a GPU they are skipped.
 
-    A short call leaves out what an earlier one has run on this machine.
+    A short call does not repeat what an earlier one has run on this machine, at this commit.
     """
-    code = commit()
-    here = {"machine": call.machine, "commit": "" if code.endswith("-dirty") else code}
+    source = commit()
+    here = {"machine": call.machine, "commit": "" if source.endswith("-dirty") else source}
     before = call.read(TESTED) or {}
     if call.short and here["commit"] and here.items() <= before.items():
         print(f"the tests ended with {before['code']} before, see part-0-tests.txt")

@@ -69,12 +69,9 @@ def push(
     problems: list[str] = []
     try:
         package = pack(what, problems.append, task)
-    except UsageError as error:
+    finally:  # whoever is asked about the upload must know
         for problem in problems:
             report(f"error: {problem}")
-        raise error from None
-    for problem in problems:
-        report(f"error: {problem}")
     if on_hub is None:
         _copy(package, what, path_of(to), every)
     else:

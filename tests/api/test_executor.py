@@ -33,36 +33,33 @@ def test_a_job_of_an_unknown_state_is_refused():
         QueuedJob("7", {}, "runing")
 
 
-def test_a_queue_that_gives_no_answer_is_asked_again(queue, monkeypatch):
-    answers = [RunError("no answer")] * 3
-    asked = FakeQueue.queue
+def refusing(monkeypatch, count):
+    """Let the queue give no answer so many times; more may be added to what this returns."""
+    refusals, asked = [RunError("no answer")] * count, FakeQueue.queue
 
     def answer(self):
-        if answers:
-            raise answers.pop()
+        if refusals:
+            raise refusals.pop()
         return asked(self)
 
     monkeypatch.setattr(FakeQueue, "queue", answer)
+    return refusals
+
+
+def test_a_queue_that_gives_no_answer_is_asked_again(queue, monkeypatch):
+    refusals = refusing(monkeypatch, 3)
     monkeypatch.setattr(FakeQueue, "patience", 3)
     ids = queue.submit(len, ["a"], 1)
     assert [job.state for job in queue.follow(ids)] == ["done"]
-    answers += [RunError("no answer")] * 4
+    refusals += [RunError("no answer")] * 4
     with pytest.raises(RunError, match="no answer"):
         list(queue.follow(queue.submit(len, ["b"], 1)))
 
 
 def test_a_queue_is_asked_again_before_jobs_are_submitted(queue, monkeypatch):
-    answers = [RunError("no answer")] * FakeQueue.first_patience
-    asked = FakeQueue.queue
-
-    def answer(self):
-        if answers:
-            raise answers.pop()
-        return asked(self)
-
-    monkeypatch.setattr(FakeQueue, "queue", answer)
+    refusals = refusing(monkeypatch, FakeQueue.first_patience)
     assert list(queue.map(len, ["a"], 1)) == [(0, 1)]
-    answers += [RunError("no answer")] * (FakeQueue.first_patience + 1)
+    refusals += [RunError("no answer")] * (FakeQueue.first_patience + 1)
     with pytest.raises(RunError, match="no answer"):
         list(queue.map(len, ["b"], 1))
     assert len(queue.queue()) == 1
