@@ -10,7 +10,7 @@ from torch import Tensor
 from .pool import PooledConfig, PooledTask
 from .prompts import Batch, Categorical, Signature
 from .rightness import rightness
-from .task import Primary
+from .scoring import Primary
 
 
 class ClassificationConfig(PooledConfig):

@@ -25,13 +25,20 @@ class Config(BaseModel):
         # pydantic accepts true as 1, so `layers=true` would train one layer.
         for name, value in values.items() if isinstance(values, dict) else ():
             # The type of the value first: a record has thousands of them, and hardly any is a bool.
-            if not isinstance(value, bool) or name not in cls.model_fields:
+            items = value if isinstance(value, list | tuple) else (value,)
+            if bool not in map(type, items) or name not in cls.model_fields:
                 continue
-            annotation = cls.model_fields[name].annotation
-            allowed = {annotation, *get_args(annotation)}
+            allowed = set(_types_in(cls.model_fields[name].annotation))
             if allowed & {int, float} and bool not in allowed:
                 raise ValueError(f"{name}: a number is needed (got {value})")
         return values
+
+
+def _types_in(annotation: Any) -> Iterator[Any]:
+    """An annotation and all that it is made of."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _types_in(part)
 
 
 def added_later(default: Any, **options: Any) -> Any:

@@ -14,7 +14,8 @@ from .prompts import Batch
 if TYPE_CHECKING:
     from torch import nn
 
-    from .task import Axis, Task
+    from .scoring import Axis
+    from .task import Task
 
 
 class Metric(ABC):

@@ -47,12 +47,6 @@ class Statistics(Config):
     n: int = Field(description="number of prompts")
     digits: Digits | None = Field(None, description="the digits, where the metric is an error")
 
-    def numbers(self) -> dict[str, float | None]:
-        """Every number by its name, those of the digits as `digits mean` and so on."""
-        content = self.model_dump(exclude={"interval", "reliable", "digits"})
-        inner = self.digits.model_dump(include={"mean", "low", "high"}) if self.digits else {}
-        return content | {f"digits {name}": value for name, value in inner.items()}
-
 
 class Curve(Config):
     """A metric along its second axis: the statistics at each of the axis's values."""

@@ -17,10 +17,8 @@ from .errors import unknown
 from .evaluation import EvaluationContext, Model, predict
 from .prompts import Batch, map_tensors, require_batch, with_lead
 from .recipe import Recipe
-from .scoring import Axis, Primary, Scoring
+from .scoring import Scoring
 from .shift import Shift
-
-__all__ = ["Axis", "Primary", "Task", "TaskConfig", "training_batch"]
 
 
 class TaskConfig(Config):

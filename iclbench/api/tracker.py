@@ -97,7 +97,7 @@ def summary_of(record: Record) -> dict[str, float]:
         numbers["steps"] = record.training.steps
     numbers.update(_statistics("", record.metrics))
     numbers.update(_statistics("floor/", record.floor))
-    return {k: float(v) for k, v in numbers.items() if v is not None and math.isfinite(v)}
+    return {k: float(v) for k, v in numbers.items() if v is not None}
 
 
 def _statistics(

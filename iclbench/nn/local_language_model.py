@@ -41,15 +41,16 @@ class LocalLanguageModel:
     """
 
     def __init__(self, path: str | None, who: str, device: torch.device | None = None) -> None:
-        self._path, self._who, self._device = path, who, device or torch.device("cpu")
+        self._path = None if path is None else Path(path).expanduser()
+        self._who, self._device = who, device or torch.device("cpu")
 
     @property
     def file(self) -> Path:
         """The model's file; raises UsageError if it is missing."""
         if self._path is not None:
-            if not Path(self._path).is_file():
+            if not self._path.is_file():
                 raise UsageError(f"{self._who}: {self._path} is not a file")
-            return Path(self._path)
+            return self._path
         spec = importlib.util.find_spec(MODEL_PACKAGE)
         folders = list(spec.submodule_search_locations or []) if spec else []
         files = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))

@@ -22,7 +22,8 @@ from ..training.schedules import fit_schedule, measuring_share
 from .fixed_steps import FixedSteps, known_steps, steps_path
 from .plan import Plan
 
-#: The trial that measures the rate takes this share of the budget, within these seconds.
+#: The trial that measures the rate takes this share of the budget, within these seconds; more where
+#: one chunk of steps takes longer.
 TRIAL_SHARE, LEAST_TRIAL, MOST_TRIAL = 0.02, 0.2, 10.0
 
 #: Prepares a training by a recipe.

@@ -25,13 +25,13 @@ NOT_COUNTED = frozenset(
         "api": ("__init__", "about", "costs", "entry", "errors", "executor", "names", "options",
                 "ranking", "record", "results", "stored", "suite", "tracker", "tuning"),
         "runs": ("__init__", "additions", "alike", "arguments", "asked_answers", "caches",
-                 "causality", "checks", "code", "comparison", "cost_facts", "facts",
+                 "causality", "checks", "code", "comparison", "cost_facts", "exclusive", "facts",
                  "fixed_steps", "grading_facts", "heldout", "heldout_evaluation", "honesty",
                  "inspection", "objects", "prompt_values", "proofs", "record_weights", "recorded",
-                 "recorded_answers", "recorded_endings", "recorded_model", "report",
-                 "retraining", "reuse", "rounding", "shift_records", "sizes", "state_size",
-                 "store", "stored", "strangers", "suites", "time_limit", "tracking", "tuned",
-                 "values", "verify", "weights_facts"),
+                 "recorded_answers", "recorded_endings", "recorded_model", "report", "retraining",
+                 "reuse", "rounding", "shift_records", "sizes", "state_size", "store", "stored",
+                 "strangers", "suites", "time_limit", "tracking", "tuned", "values", "verify",
+                 "weights_facts"),
     }.items()
     for name in names
 )  # fmt: skip

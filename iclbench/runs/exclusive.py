@@ -6,13 +6,15 @@ would write one checkpoint in turn, and each would pay for all of it.
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from ..api.errors import CheckpointError, UsageError
 from ..console import report
@@ -51,7 +53,7 @@ def is_trained_elsewhere(checkpoint: Path) -> bool:
     if not path.exists():
         return False
     try:
-        with FileLock(path, blocking=False):
+        with _file_lock(path):
             return False
     except (Timeout, OSError, NotImplementedError):
         return True
@@ -65,10 +67,10 @@ def alone(checkpoint: Path, work: str = "training this run") -> Iterator[None]:
     process, however that ends.
     """
     path = lock_of(checkpoint)
-    lock = FileLock(path)
+    lock = _file_lock(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(blocking=False)
+        lock.acquire()
     except Timeout:
         raise CheckpointError(
             f"another process is {work}, see {path}; wait for it, or choose another "
@@ -85,3 +87,11 @@ def alone(checkpoint: Path, work: str = "training this run") -> Iterator[None]:
             lock.release()
             with suppress(OSError):  # it holds checkpoints
                 path.parent.rmdir()
+
+
+def _file_lock(path: Path) -> BaseFileLock:
+    """A lock that doesn't wait, and that the system releases when a process is killed."""
+    # Later versions make a file in its place where a file system has no locks, which outlives it.
+    known = inspect.signature(FileLock).parameters
+    strict: dict[str, Any] = {"fallback_to_soft": False} if "fallback_to_soft" in known else {}
+    return FileLock(path, blocking=False, **strict)

@@ -13,7 +13,7 @@ from ..api.evaluation import EvaluationContext
 from ..api.grader import Grader
 from ..api.prompts import Batch
 from ..api.random import derive_seed, torch_generator
-from ..api.task import Axis
+from ..api.scoring import Axis
 from ..devices import keep_freed_memory
 from ..precision import DTYPES
 from ..training.random_streams import forked_generators

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..api.errors import RecordError
 from ..api.results import Evaluation
+from ..api.scoring import Axis
 from ..api.statistics import Curve, Statistics
-from ..api.task import Axis
 from .comparison import (
     DIGITS,
     INEXACT,

@@ -176,6 +176,10 @@ def _written(
 ) -> Iterator[Record]:
     """The records that could be written; of a plan whose can't be, the models are kept."""
     store = RecordStore(settings.out)
+    if len(measured) > 1:
+        # A process that is killed between two records loses no training.
+        for plan, models, _record in measured:
+            keep_trained(plan, models, settings.out, device)
     for plan, models, record in measured:
         try:
             store.write(record)

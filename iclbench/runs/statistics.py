@@ -12,7 +12,7 @@ from ..api.statistics import Curve, Digits, Statistics, finite
 from .intervals import Quantity, mean_interval
 
 if TYPE_CHECKING:
-    from ..api.task import Axis
+    from ..api.scoring import Axis
 
 
 QUANTILES = {

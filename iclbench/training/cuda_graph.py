@@ -23,7 +23,7 @@ TakeStep = Callable[[Batch, int, int], Tensor]
 
 #: Clips and updates on one batch, by a learning-rate factor and a step counted from 1; returns the
 #: losses (R,). All state changes in place, and nothing waits for the device.
-Update = Callable[[Batch, Tensor, Tensor], Tensor]
+UpdateStep = Callable[[Batch, Tensor, Tensor], Tensor]
 
 
 class GraphStep:
@@ -36,7 +36,7 @@ class GraphStep:
     `failure` says why, and all steps are taken operator by operator.
     """
 
-    def __init__(self, update: Update, state: TrainingState) -> None:
+    def __init__(self, update: UpdateStep, state: TrainingState) -> None:
         self.update, self.recipe = update, state.recipe
         self.replicas, self.device, self.dtype = len(state.members), state.device, state.dtype
         self.graph: torch.cuda.CUDAGraph | None = None

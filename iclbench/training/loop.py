@@ -173,8 +173,9 @@ class Training(TrainingState):
 
     def _step(self, chunk: Batch, index: int, step: int) -> Tensor:
         """Take a step operator by operator; `GraphStep` takes the same step as one CUDA graph."""
-        factor = learning_rate_factor(self.recipe, step)
-        return self.update(batch_of(chunk, index), factor, step + 1)
+        return self.update(
+            batch_of(chunk, index), learning_rate_factor(self.recipe, step), step + 1
+        )
 
     def update(self, batch: Batch, factor: float | Tensor, step: int | Tensor) -> Tensor:
         """Take one optimizer step of every living replica; returns the losses (R,).
@@ -191,8 +192,9 @@ class Training(TrainingState):
             gradients = gradients / ((norms + 1e-6) / self.recipe.clip).clamp(min=1.0).unsqueeze(1)
         if self.mean_gradient is not None:
             # The running mean starts as the first gradient.
-            share = 1 - self.recipe.gradient_memory if self.step else 1.0
-            self.mean_gradient.lerp_(gradients, share)
+            self.mean_gradient.lerp_(
+                gradients, 1 - self.recipe.gradient_memory if self.step else 1.0
+            )
             gradients = gradients + self.recipe.gradient_weight * self.mean_gradient
         rates = self.rates * factor  # one per replica, times the schedule's factor
         if self.adaptive is not None:
@@ -236,10 +238,12 @@ class Training(TrainingState):
         batch, *_kept = self._trials()
         part_size = recipe.batch // recipe.accumulate
         part = prompts_of(batch, 0, part_size)
-        if draws_random_numbers(self.replicas, prompts_of(part, 0, 8)):
-            if isinstance(self.optimizer, BatchOptimizer):
-                name = recipe.optimizer
-                raise UsageError(f"optimizer {name} needs a model that draws no random numbers")
+        draws = draws_random_numbers(self.replicas, prompts_of(part, 0, 8))
+        if isinstance(self.optimizer, BatchOptimizer):
+            if draws:
+                raise UsageError(f"optimizer {recipe.optimizer} needs a model without randomness")
+            self.optimizer.require_suited(Objective(self.replicas, part, self.loss))
+        if draws:
             seeds = [member.seed for member in self.members]
             self.replicas.random_states = first_states(seeds, self.device)
         context = TrainingContext(

@@ -27,7 +27,7 @@ class Objective:
 
     def prediction(self, replica: int, row: Tensor, prompt: Any) -> Tensor:
         """Return the prediction (B, P, W); raises UsageError if the model trains on several."""
-        prediction = self.replicas.predict(replica, row, prompt)
+        prediction: Tensor | SeveralPredictions = self._predict(replica, row, prompt)
         if isinstance(prediction, SeveralPredictions):
             raise UsageError(
                 "this optimizer needs one prediction per prompt; the model has several"
@@ -36,7 +36,7 @@ class Objective:
 
     def mean_loss(self, replica: int, row: Tensor, batch: Batch) -> Tensor:
         """Return the mean loss () of one replica's prompts, NaN or infinite where it diverges."""
-        prediction = self.replicas.predict(replica, row, batch.prompt)
+        prediction = self._predict(replica, row, batch.prompt)
         return self.loss(prediction, batch.target).mean()
 
     def gradient(self, replica: int, row: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,3 +53,9 @@ class Objective:
             total += share * loss.detach()
             gradient.add_(torch.autograd.grad(loss, leaf)[0], alpha=share)
         return total, gradient
+
+    def _predict(self, replica: int, row: Tensor, prompt: Any) -> Any:
+        """The model's prediction; the step's own gradient is what updates buffers, once."""
+        tensors, names = self.replicas.tensors(replica, row), self.replicas.buffers
+        copies = {name: tensors[name].clone() for name in names}
+        return self.replicas.call({**tensors, **copies}, prompt)

@@ -29,7 +29,12 @@ def first_states(seeds: Sequence[int], device: torch.device) -> list[Tensor]:
     states = []
     for seed in seeds:
         with forked_generators(device):
-            torch.manual_seed(derive_seed("forward pass", seed))
+            derived = derive_seed("forward pass", seed)
+            torch.default_generator.manual_seed(derived)
+            if device.type == "cuda":
+                # Not torch.manual_seed, which sets every GPU's generator.
+                with torch.cuda.device(device):
+                    torch.cuda.manual_seed(derived)
             states.append(_random_state(device))
     return states
 

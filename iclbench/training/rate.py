@@ -29,9 +29,9 @@ def warm_up(device: torch.device) -> int:
 def measure_rate(trial: Training, seconds: float) -> float:
     """Return the steps per second of core time (on a GPU, device time) of one replica.
 
-    Times chunks for about `seconds`, without what the adaptive schedule measures between them.
-    It uses up the trial: the training that follows is another object, with untouched parameters
-    and random streams.
+    Times whole chunks, as training takes them, for about `seconds`, and one at least, without what
+    the adaptive schedule measures between them. It uses up the trial: the training that follows is
+    another object, with untouched parameters and random streams.
     """
     trial.adaptive = None
     clock = Clock(trial.device)

@@ -20,8 +20,8 @@ class Replicas:
     `flat` (R, P) holds the trained parameters, one row per replica, and is updated in place.
     `frozen_and_buffers` maps the names of all other parameters and of buffers to tensors (R, …).
     `random_states` holds one generator state per replica where the model draws random numbers in
-    its forward pass, else None. `template` is the paper's module in training mode; its own
-    parameters are never used.
+    its forward pass, else None. `template` is the paper's module in training mode, of which copies
+    are made; `called` is the one that is called. Their own parameters are never used.
     """
 
     def __init__(
@@ -50,9 +50,11 @@ class Replicas:
             name: torch.stack([other[name].detach() for other in others]).to(device)
             for name in others[0]
         }
+        self.buffers = [name for name in others[0] if name not in frozen]
         self.random_states: list[Tensor] | None = None
         # Parameters are passed at each call, so those of the template need no gradient.
         self.template = copy.deepcopy(modules[0]).to(device).requires_grad_(False).train()
+        self.called = _twin(self.template)
 
     def split(self, rows: Tensor) -> dict[str, Tensor]:
         """Name the parts of a row (P,), or of rows (r, P), in the parameters' shapes; views."""
@@ -76,8 +78,11 @@ class Replicas:
 
     def predict(self, replica: int, row: Tensor, prompt: Any) -> Tensor:
         """Return one replica's prediction at parameters `row` (P,), by the paper's module."""
-        tensors = self.tensors(replica, row)
-        prediction: Tensor = functional_call(self.template, tensors, (prompt,))
+        return self.call(self.tensors(replica, row), prompt)
+
+    def call(self, tensors: dict[str, Tensor], prompt: Any) -> Tensor:
+        """Return the prediction of the paper's module with these parameters and buffers."""
+        prediction: Tensor = functional_call(self.called, tensors, (prompt,))
         return prediction
 
     def keep(self, replica: int, tensors: Mapping[str, Tensor]) -> None:
@@ -125,6 +130,7 @@ class Replicas:
             copied.random_states = list(self.random_states)
         if dtype is not None:
             copied.template = copy.deepcopy(self.template).to(dtype)
+            copied.called = _twin(copied.template)
             copied.frozen_and_buffers = {
                 name: value.to(dtype) if value.is_floating_point() else value
                 for name, value in others.items()
@@ -139,6 +145,15 @@ class Replicas:
         if self.random_states is not None:
             part.random_states = self.random_states[:count]
         return part.copy()
+
+
+def _twin(module: nn.Module) -> nn.Module:
+    """A copy with the same parameters and buffers.
+
+    A module may keep activations of its last call, and what they depend on can't be copied.
+    """
+    shared = [*module.parameters(), *module.buffers()]
+    return copy.deepcopy(module, {id(tensor): tensor for tensor in shared})
 
 
 def matching(names: list[str], patterns: tuple[str, ...]) -> set[str]:

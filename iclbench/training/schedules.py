@@ -117,10 +117,10 @@ class AdaptiveRate:
         if step % recipe.measure_every == 0:
             # Pair after pair: all gradients at once might not fit into memory.
             pairs = pairwise(measure(recipe.measure_batches))
-            cosines = torch.stack([torch.cosine_similarity(b, a, dim=1) for a, b in pairs])
+            cosines = torch.stack([_cosine(a, b) for a, b in pairs])
             memory = recipe.cosine_memory
             # A diverged replica's cosine is NaN, which would stay in the running mean.
-            latest = cosines.mean(dim=0).double().nan_to_num()
+            latest = cosines.mean(dim=0).nan_to_num()
             self.cosine = memory * self.cosine + (1 - memory) * latest
         if step % recipe.decay_every == 0:
             # As published: the rate falls while minibatches agree and rises otherwise.
@@ -128,3 +128,13 @@ class AdaptiveRate:
             self.factor = torch.where(
                 lowered, self.factor * recipe.decay, self.factor / recipe.decay
             )
+
+
+def _cosine(a: Tensor, b: Tensor) -> Tensor:
+    """The cosine (R,) between rows (R, P), in float64; NaN where one has no length.
+
+    torch.cosine_similarity raises lengths below 1e-8, which high precision reaches, to that.
+    """
+    a, b = a.double(), b.double()
+    cosine: Tensor = (a * b).sum(dim=1) / (a.norm(dim=1) * b.norm(dim=1))
+    return cosine

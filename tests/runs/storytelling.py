@@ -16,7 +16,7 @@ from iclbench import (
     run,
 )
 from iclbench.api.record import GraderReport
-from iclbench.api.task import Primary
+from iclbench.api.scoring import Primary
 from iclbench_least_squares.fixed import LeastSquares
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import signal
 import subprocess
@@ -185,3 +186,20 @@ def test_a_search_beside_itself_is_refused(tmp_path):
     ):
         tune(plan, Settings(tmp_path))
     assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_file_system_without_locks_is_said_and_no_killed_process_blocks(
+    tmp_path, monkeypatch, capsys
+):
+    """filelock would write a marker there, which outlives its process."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(*_args):
+        raise OSError(errno.ENOSYS, "no locks here")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    checkpoint = tmp_path / "a.safetensors"
+    killed = alone(checkpoint)
+    killed.__enter__()
+    with alone(checkpoint):
+        assert "can't be locked ([Errno 38] no locks here); don't start" in capsys.readouterr().err

@@ -137,6 +137,26 @@ def test_a_group_of_which_one_was_kept_continues_from_its_own_checkpoint(tmp_pat
     assert files(tmp_path) == []
 
 
+def test_a_process_killed_between_two_records_loses_no_training(tmp_path, monkeypatch):
+    class KilledError(BaseException):
+        """Nothing handles it, as nothing handles a kill."""
+
+    plans, write = plans_of(1e-3, 2e-3), RecordStore.write
+
+    def killed(store, record):
+        if any(tmp_path.rglob("baseconv-*.json")):
+            raise KilledError
+        return write(store, record)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordStore, "write", killed)
+        patch.setattr(run_module, "remove_checkpoints", pytest.fail)
+        with pytest.raises(KilledError):
+            run_plans(plans, Settings(tmp_path, device="cpu"))
+    monkeypatch.setattr(Training, "advance", pytest.fail)
+    assert len(run_plans(plans, Settings(tmp_path, device="cpu"))) == 2
+
+
 def test_other_records_are_written_where_nothing_can_be_kept(tmp_path, monkeypatch, capsys):
     plans, evaluated = plans_of(1e-3, 2e-3), run_module.evaluate_and_record
 

@@ -82,6 +82,14 @@ def test_running_cosine_compares_consecutive_fresh_gradients():
     torch.testing.assert_close(trainer.adaptive.cosine, expected)
 
 
+def test_the_cosine_of_tiny_gradients_is_not_rounded_to_zero():
+    recipe = Recipe(steps=8, batch=1, **ADAPTIVE | {"cosine_memory": 0.0})
+    adaptive = AdaptiveRate(recipe, 2, torch.device("cpu"))
+    gradients = torch.tensor([[3e-12, 4e-12], [0.0, 0.0]])
+    adaptive.advance(4, lambda _: [gradients, gradients * torch.tensor([1.0, 0.0]), gradients])
+    torch.testing.assert_close(adaptive.cosine, torch.tensor([0.6, 0.0], dtype=torch.float64))
+
+
 def test_replicas_adapt_independently():
     together = training([1, 2], **ADAPTIVE, cosine_threshold=0.97)
     together.run(None, lambda step, loss: None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.func import functional_call
 
 from ...api.prompts import Batch
 from ..random_streams import random_stream
@@ -32,7 +31,7 @@ class Plain:
             leaves = self.replicas.views(r)
             tensors = {**leaves, **self.replicas.others(r)}
             with random_stream(self.replicas, r):
-                prediction = functional_call(self.replicas.template, tensors, (prompt,))
+                prediction = self.replicas.call(tensors, prompt)
                 loss = self.loss(prediction, target).mean()
                 with no_autocast(loss):
                     loss.backward()  # type: ignore[no-untyped-call]

@@ -84,6 +84,9 @@ class BatchOptimizer(Optimizer):
             if lives:
                 self.step(r, rate, by.objective)
 
+    def require_suited(self, objective: Objective) -> None:
+        """Raise UsageError for a model that the optimizer can't train, on a batch to try."""
+
     @abstractmethod
     def step(self, replica: int, rate: float, objective: Objective) -> None:
         """Take one step of one replica, in place."""

@@ -20,7 +20,7 @@ from .installed import class_at
 from .lbfgs import LBFGS
 from .sgd import SGD
 from .soap import SOAP
-from .torch_optimizer import TorchOptimizer, torch_classes
+from .torch_optimizer import TorchOptimizer, torch_classes, with_rate
 
 #: The harness's own optimizers; any other name is torch's or a package's.
 OWN: dict[str, type[Stacked] | type[GaussNewton] | type[LBFGS]] = {
@@ -94,6 +94,7 @@ def _try_step(cls: Any, name: str, arguments: dict[str, Any]) -> None:
     parameter = torch.nn.Parameter(torch.ones(2, 2))
     parameter.grad = torch.full((2, 2), 1e-3)
     # The step is on a CPU, where torch refuses what it can capture on a GPU.
+    arguments = with_rate(cls, arguments)
     here = {k: False if k == "capturable" else value for k, value in arguments.items()}
     before = _generator_states()
     try:

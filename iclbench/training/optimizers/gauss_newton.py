@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.func import grad, jacrev, vmap
 
 from ...api.config import Config, parse_config
-from ...api.errors import UsageError
+from ...api.errors import UsageError, first_line, is_out_of_memory
 from ...api.prompts import Batch, map_tensors
 from ...devices import machine_memory
-from ..gradients.program import replicas_of
+from ..gradients.program import prompts_of, replicas_of
 from ..objective import Objective
 from ..replicas import Replicas
 from .base import BatchOptimizer
@@ -22,18 +22,19 @@ from .eigen import eigh
 #: Dampings that each step tries, as multiples of the last one taken.
 FACTORS = (0.25, 1.0, 4.0, 16.0)
 
-#: Damping, as a multiple of the first, at which steps are too small to help: it starts again.
+#: Damping, as a multiple of the first, at which steps are too small to help: it starts again. It
+#: falls to the inverse of that multiple at most, so that it can grow again within a few steps.
 LARGEST = 1e8
 
 #: Elements of the Jacobian that are held at once.
 AT_ONCE = 2**25
 
 #: P × P matrices of float64 that a step holds at once.
-MATRICES = 4
+MATRICES = 3
 
 
 class GaussNewton(BatchOptimizer):
-    """δ = −(G + μI)⁻¹g for each replica, in float64.
+    """δ = −(G + μI)⁻¹g for each replica, summed up and solved in float64.
 
     G (P, P) is the generalized Gauss–Newton matrix JᵀHJ, where J is the predictions' Jacobian and H
     the loss's Hessian in them with negative eigenvalues set to 0, and g is the gradient; both are
@@ -67,6 +68,19 @@ class GaussNewton(BatchOptimizer):
         self.replicas = replicas
         self.damping = torch.full((replicas.count,), self.arguments.damping, dtype=torch.float64)
 
+    def require_suited(self, objective: Objective) -> None:
+        """See `BatchOptimizer.require_suited`."""
+        prompts = prompts_of(replicas_of(objective.batch, slice(1)), 0, 1)
+        try:
+            _rows(objective, 0, self.replicas.flat[0], replicas_of(prompts, 0))
+        except Exception as error:  # torch has an error for each operator that it can't transform
+            if isinstance(error, UsageError) or is_out_of_memory(error):
+                raise
+            raise UsageError(
+                "optimizer gauss-newton needs a model that computes each prompt by itself and "
+                f"changes no buffer in its forward pass ({first_line(error)}); use lbfgs or adam"
+            ) from None
+
     def step(self, replica: int, rate: float, objective: Objective) -> None:
         """See `BatchOptimizer.step`."""
         row = self.replicas.flat[replica]
@@ -96,7 +110,7 @@ class GaussNewton(BatchOptimizer):
             self.damping[replica] = grown if grown <= LARGEST * first else first
             return
         row.copy_(best[0])
-        self.damping[replica] = best[1]
+        self.damping[replica] = max(best[1], self.arguments.damping / LARGEST)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the dampings."""
@@ -163,4 +177,6 @@ def _rows(objective: Objective, replica: int, row: Tensor, batch: Batch) -> tupl
 
 
 def _damped(matrix: Tensor, damping: float) -> Tensor:
-    return matrix + damping * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
+    damped = matrix.clone()
+    damped.diagonal().add_(damping)
+    return damped

@@ -52,15 +52,20 @@ class LBFGS(BatchOptimizer):
             tolerance_change=0,
             line_search_fn="strong_wolfe",
         )
-        best, least = row.clone(), math.inf
+        best, least, scale = row.clone(), math.inf, None
 
         def closure() -> Tensor:
-            nonlocal best, least
+            nonlocal best, least, scale
             # The same batch at every evaluation, which a line search presupposes.
-            value, leaf.grad = objective.gradient(replica, leaf.detach())
-            if float(value) < least:
-                best, least = leaf.detach().clone(), float(value)
-            return value
+            value, gradient = objective.gradient(replica, leaf.detach())
+            loss = float(value)
+            if loss < least:
+                best, least = leaf.detach().clone(), loss
+            if scale is None:
+                # torch keeps no pair of which the product is below 1e-10, whatever the loss's unit.
+                scale = loss if 0 < loss < math.inf else 1.0
+            leaf.grad = gradient / scale
+            return value / scale
 
         optimizer.step(closure)  # type: ignore[no-untyped-call]
         row.copy_(best)

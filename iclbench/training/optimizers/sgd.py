@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field, model_validator
 
 from ...api.config import Config
+from ..replicas import Replicas
 from .base import Stacked, Update
 
 
@@ -25,6 +28,11 @@ class SGD(Stacked):
             return self
 
     moments = ("velocity",)
+
+    def __init__(self, replicas: Replicas, arguments: dict[str, Any]) -> None:
+        super().__init__(replicas, arguments)
+        if not self.arguments.momentum:
+            self.buffers.clear()
 
     def update(self, by: Update) -> None:
         """See `Optimizer.update`."""

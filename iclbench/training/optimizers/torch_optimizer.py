@@ -20,7 +20,8 @@ class TorchOptimizer(Optimizer):
         self._replicas = replicas
         self._views = [replicas.views(r) for r in range(replicas.count)]
         try:
-            self._optimizers = [cls(list(v.values()), **arguments) for v in self._views]
+            whole = with_rate(cls, arguments)
+            self._optimizers = [cls(list(v.values()), **whole) for v in self._views]
         except (TypeError, ValueError) as error:
             raise UsageError(f"optimizer {name}: {error}") from None
 
@@ -57,6 +58,13 @@ class TorchOptimizer(Optimizer):
             parameters = [p for group in optimizer.param_groups for p in group["params"]]
             for key, kept in state["state"].items():
                 optimizer.state[parameters[key] if isinstance(key, int) else key] = kept
+
+
+def with_rate(cls: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments, with a learning rate where the class needs one; steps set their own."""
+    rate = inspect.signature(cls).parameters.get("lr")
+    needed = rate is not None and rate.default is inspect.Parameter.empty
+    return {"lr": 1e-3, **arguments} if needed else arguments
 
 
 def torch_classes() -> dict[str, Any]:

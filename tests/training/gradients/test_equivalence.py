@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch import Tensor
 from toys import (
     Averaging,
     Branching,
@@ -42,7 +43,26 @@ LEADING = partial(Leading, loss=loss, context=context(), group_size=3)
 THREADED = partial(Threaded, loss=loss, context=context())
 
 
-@pytest.mark.parametrize("cls", [Small, Tied, Counting, SinglePrecision, Exploding])
+class Remembering(Small):
+    """Keeps an activation of its last forward pass, as many do to look at it later."""
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        self.hidden = torch.tanh(self.a(prompt.tokens))
+        return self.scale * self.b(self.hidden)
+
+
+class Masked(Small):
+    """Has a buffer of infinities, as causal masks are."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.full((4, 4), -torch.inf).triu(1))
+
+
+CLASSES = [Small, Tied, Counting, SinglePrecision, Exploding, Masked, Remembering]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
 @pytest.mark.parametrize("make", [VMAPPED, THREADED], ids=["vmapped", "threaded"])
 def test_programs_agree(cls, make):
     """Models that overflow when moved are compared where they are."""

@@ -147,7 +147,7 @@ def test_what_would_do_nothing_is_refused():
 
 def test_matrices_that_do_not_fit_are_refused(monkeypatch):
     replicas, _ = problem(linear, lambda x: x @ torch.ones(4, 3).double())
-    needed = 4 * 8 * replicas.flat.shape[1] ** 2
+    needed = gauss_newton.MATRICES * 8 * replicas.flat.shape[1] ** 2
     monkeypatch.setattr(gauss_newton, "machine_memory", lambda: needed)
     GaussNewton(replicas, {})
     monkeypatch.setattr(gauss_newton, "machine_memory", lambda: needed - 1)
@@ -168,3 +168,20 @@ def test_after_many_refusals_it_can_still_learn():
     torch.testing.assert_close(
         replicas.split(replicas.flat[0])["layers.0.weight"].T, matrix, atol=1e-5, rtol=0
     )
+
+
+def test_the_damping_falls_to_a_limit_from_which_it_grows_again():
+    matrix = torch.randn(4, 3, dtype=torch.float64)
+    replicas, batch = problem(linear, lambda x: x @ matrix)
+    optimizer = GaussNewton(replicas, {"damping": 1e-2})
+    optimizer.damping.fill_(1e-300)
+    step(replicas, batch, squared, optimizer)
+    assert optimizer.damping.tolist() == [1e-2 / gauss_newton.LARGEST] * 2
+
+
+@pytest.mark.parametrize("layers", [lambda: [nn.Linear(4, 3), nn.BatchNorm1d(1)]])
+def test_a_model_that_mixes_prompts_is_refused(layers):
+    replicas, batch = problem(layers, lambda x: x[..., :3])
+    optimizer = make_optimizer(replicas, "gauss-newton", {})
+    with pytest.raises(UsageError, match=r"computes each prompt by itself .*; use lbfgs"):
+        optimizer.require_suited(Objective(replicas, batch, squared))

@@ -58,6 +58,7 @@ def test_one_step_solves_a_quadratic_to_the_floor_of_the_dtype():
 
 
 def test_it_is_torchs_on_the_batch_of_each_replica():
+    """By a loss that is 1 where the step begins."""
     replicas, batch = problem(lambda x: x[..., :3].sin())
     expected = []
     for r in range(2):
@@ -73,9 +74,12 @@ def test_it_is_torchs_on_the_batch_of_each_replica():
             line_search_fn="strong_wolfe",
         )
         tokens, target = batch.prompt.tokens[r], batch.target[r]
+        first = []
 
         def closure():
             loss = squared(tokens @ weight.T + bias, target).mean()  # noqa: B023
+            first.append(loss.detach())  # noqa: B023
+            loss = loss / first[0]  # noqa: B023
             weight.grad, bias.grad = torch.autograd.grad(loss, (weight, bias))  # noqa: B023
             return loss
 
@@ -127,3 +131,35 @@ def test_what_would_do_nothing_is_refused(optimizer, args, reason):
 def test_gauss_newton_takes_whole_batches_too():
     with pytest.raises(UsageError, match="takes whole batches"):
         with_whole_optimizer(Recipe(steps=1, batch=4, optimizer="gauss-newton", accumulate=2))
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e6])
+def test_the_unit_of_the_loss_means_nothing(unit):
+    """torch keeps no curvature below 1e-10, and would descend along the gradient alone."""
+    results = []
+    for factor in (1.0, unit):
+        replicas, batch = problem(lambda x: x[..., :3].sin())
+        step(replicas, batch, loss=lambda p, t, c=factor: c * squared(p, t), iterations=20)
+        results.append(replicas.flat)
+    torch.testing.assert_close(results[1], results[0], atol=1e-7, rtol=0)
+
+
+def test_a_line_search_leaves_buffers_as_they_were():
+    class Counting(Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(()))
+            self.register_buffer("scale", torch.ones(()))
+
+        def forward(self, prompt):
+            self.seen.add_(1)
+            self.scale = 0.9 * self.scale
+            return super().forward(prompt) / (1 + self.seen)
+
+    _, batch = problem(lambda x: x[..., :3])
+    replicas = Replicas([Counting().double() for _ in range(2)], torch.device("cpu"))
+    before = replicas.flat.clone()
+    step(replicas, batch)
+    assert not torch.equal(replicas.flat, before)
+    assert replicas.frozen_and_buffers["seen"].tolist() == [0, 0]
+    assert replicas.frozen_and_buffers["scale"].tolist() == [1, 1]
