@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,8 @@ from ..api.record import Record
 from ..api.suite import SuiteBoard
 from ..leaderboards.bounds import ONE_SEED
 from ..leaderboards.formats import parameters, score_title
-from ..leaderboards.level import level_name, level_of
+from ..leaderboards.grouping import grouped
+from ..leaderboards.level import has_digits_level, level_name, level_of
 from ..leaderboards.row import OPEN
 from ..leaderboards.scale import Score
 from ..leaderboards.sizes import known_parameters
@@ -57,10 +58,8 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
             continue
         scale = table.scales[board.name]
         unit = " digits" if scale.in_digits else ""
-        ends = (
-            f"0: {board.chance} ({_number(scale.chance)}{unit}), "
-            f"1: {scale.reference_name} ({_number(scale.reference)}{unit})"
-        )
+        least, most = (_level(v, scale.in_digits) for v in (scale.chance, scale.reference))
+        ends = f"0: {board.chance} ({least}{unit}), 1: {scale.reference_name} ({most}{unit})"
         beside = " · not in the mean" if scale.is_relative else ""
         metric = _metric_of(table, board)
         parts.append(_board_table(table, board, f"{board.name}{metric} · {ends}{beside}"))
@@ -74,11 +73,30 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
 
 
 def _by_origin(overall: Table) -> list[Table]:
-    """The lines of what was trained, then those of what it is compared with."""
-    trained = [row for row in overall.rows if row["origin"] == "trained"]
-    others = [row for row in overall.rows if row["origin"] != "trained"]
+    """The lines of what was trained, then those of what it is compared with.
+
+    Those without a score are named in a note instead, if any has one.
+    """
+    has_score = any(row["score"].text for row in overall.rows)
+    shown = [row for row in overall.rows if row["score"].text or not has_score]
+    trained = [row for row in shown if row["origin"] == "trained"]
+    others = [row for row in shown if row["origin"] != "trained"]
     parts = [replace(overall, rows=rows, title="") for rows in (trained, others) if rows]
-    return [*parts[:1], *(replace(part, notes=()) for part in parts[1:])]
+    without = [row for row in overall.rows if not row["score"].text]
+    notes = _left_out(without) if has_score else []
+    first = [replace(part, notes=(*part.notes, *notes)) for part in parts[:1]]
+    return [*first, *(replace(part, notes=()) for part in parts[1:])]
+
+
+def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The models without a score: the names of those trained in each track, and how many others."""
+    names = grouped((row for row in rows if row["origin"] == "trained"), lambda row: row["track"])
+    lines = [
+        f"no score, track {track}: {', '.join(dict.fromkeys(row['model'] for row in members))}"
+        for track, members in names.items()
+    ]
+    others = sum(row["origin"] != "trained" for row in rows)
+    return [*lines, f"no score: {others} solvers, constructions and others"] if others else lines
 
 
 def _tracks(table: SuiteTable) -> list[str]:
@@ -134,11 +152,17 @@ def overall_table(table: SuiteTable) -> Table:
 def _notes(table: SuiteTable) -> list[str]:
     """Which means can be compared, and the boards that are in none."""
     notes = []
+    if any(entry.mean for entry in table.entries):
+        notes.append(
+            "score: a board's is 0 at chance and 1 at its reference; in the mean, less than 0 "
+            "counts as 0 and more than 1 as 1"
+        )
     if any(entry.rank for entry in table.entries):
         notes += [
             "rank: models of a track are compared by their means over the boards that all of them "
             "have; a model is ahead of another only if their intervals do not overlap, lengthened "
             "to hold for all of them at once. Compare no other means",
+            "no rank: a trained model lacks some of these boards, or a record that is ranked there",
             "boards: how many the score is over, of those that count",
         ]
     if any(entry.mean is None for entry in table.entries):
@@ -172,24 +196,26 @@ def _metric_of(table: SuiteTable, board: SuiteBoard) -> str:
 
 
 def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
-    rows = []
+    rows, name = [], ""
     for entry in table.entries:
         record = entry.records.get(board.name)
         if record is not None:
+            name = level_name(record)
             value = level_of(record).value
+            in_digits = has_digits_level(record)
             score = _score(entry.scores[board.name], entry.is_one_seed(board.name))
             rows.append({
                 "model": entry.label,
                 "score": score if score.text else Cell("unknown", None),
                 "track": entry.track,
-                "value": Cell(f"{level_name(record)} {_number(value)}", value),
+                "value": Cell(_level(value, in_digits), value),
                 "parameters": Cell(parameters(record), known_parameters(record)),
                 "state": _state(record),
             })  # fmt: skip
     columns = (
         Column("model", fit="wrap"),
         Column("score", right=True),
-        Column("value", right=True, importance=1),
+        Column("value", right=True, importance=1, label=name),
         Column("track", importance=2),
         Column("parameters", right=True, importance=3),
         Column("state", right=True, importance=4, label=STATE),
@@ -219,6 +245,11 @@ def _fixed(value: float) -> str:
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:#.4g}".rstrip(".")
+
+
+def _level(value: float | None, in_digits: bool) -> str:
+    """What a board ranks by; of digits, two decimals mean something."""
+    return f"{value:.2f}" if in_digits and value is not None else _number(value)
 
 
 def _state(*records: Record) -> Cell:

@@ -194,7 +194,9 @@ def _write_files(
     task: Task[Any], prompts: int, seed: int, dtype: str, folder: Path
 ) -> tuple[str, list[DataFile]]:
     """Write a file per case; returns the digest of all draws, and the files."""
-    pyarrow, parquet = _pyarrow()
+    import pyarrow
+    from pyarrow import parquet
+
     names = _file_names(task)
     (folder / "data").mkdir()
     digest = task.draws_digest()
@@ -281,12 +283,3 @@ def _describe(
         command=shlex.join([*words, "OUT"]),
         files=tuple(files),
     )
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise UsageError("Parquet needs pyarrow: pip install pyarrow") from None
-    return pyarrow, parquet

@@ -73,34 +73,34 @@ class Board:
         return tuple(row.record for row in self.rows)
 
     @property
-    def _first(self) -> Record:
+    def first(self) -> Record:
         """Any of the records: what comparable ones share is asked often, on boards of thousands."""
         return self.rows[0].record
 
     @property
     def task(self) -> str:
         """The task's name."""
-        return self._first.spec.task
+        return self.first.spec.task
 
     @property
     def task_version(self) -> int:
         """The task's version."""
-        return self._first.spec.task_version
+        return self.first.spec.task_version
 
     @property
     def dtype(self) -> str:
         """What the models compute in: float32 or float64."""
-        return self._first.spec.dtype
+        return self.first.spec.dtype
 
     @property
     def ranking(self) -> Ranking:
         """The metric and the statistic that rank."""
-        return self._first.ranking
+        return self.first.ranking
 
     @property
     def evaluation(self) -> Evaluation:
         """The prompts of the board; `seconds` is that of the first row."""
-        return self._first.main
+        return self.first.main
 
     @property
     def title(self) -> str:
@@ -144,8 +144,8 @@ class Board:
             f"{self.ranking.metric} on {counted(self.evaluation.prompts, 'prompt')}, ranked by its "
             f"{self.ranking.statistic}"
         )
-        if _grading(self._first):
-            text += f", graded by {grader_name(self._first)}"
+        if _grading(self.first):
+            text += f", graded by {grader_name(self.first)}"
         return text
 
     def __repr__(self) -> str:

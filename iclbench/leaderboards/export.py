@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..api.errors import UsageError
 from ..api.spec import canonical_json
 from .escaping import csv_cell
 from .row import PROFILE, Row
@@ -124,11 +123,7 @@ def as_csv(table: pd.DataFrame) -> bytes:
 
 
 def as_parquet(table: pd.DataFrame) -> bytes:
-    """The table as Parquet; raises UsageError if pyarrow is not installed."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise UsageError("Parquet needs pyarrow: pip install pyarrow") from None
+    """The table as Parquet."""
     data = table.to_parquet(index=False, engine="pyarrow")
     if not isinstance(data, bytes):
         raise TypeError("pandas wrote no Parquet")

@@ -117,6 +117,7 @@ class Judgement:
 
     `records` are those that the number is of, none for a finding that was not run. `of_means` is
     the judgement if means replace medians, which most papers report; None where there are none.
+    `is_lowered` says that the number would give a stronger verdict if there were several seeds.
     """
 
     finding: Finding
@@ -125,6 +126,7 @@ class Judgement:
     by_seed: tuple[float, ...] = ()
     records: tuple[Record, ...] = ()
     of_means: Judgement | None = None
+    is_lowered: bool = False
 
 
 def read_findings(folder: Path) -> list[Finding]:
@@ -191,12 +193,13 @@ def _judged(finding: Finding, records: Sequence[Record], store: RecordStore | No
     by_seed = tuple(
         _compared(finding, pair) for pair in _pairs(present, [values for _, values in numbers])
     )
-    verdict = _verdict(finding, number, by_seed)
+    verdict = of_number = _verdict(finding, number, by_seed)
     if any(map(is_one_training, present)):
         verdict = ONE_SEED.get(verdict, verdict)
+    is_lowered = verdict != of_number
     if finding.flaw:
-        verdict = "not shown"
-    return Judgement(finding, verdict, number, by_seed, tuple(present))
+        verdict, is_lowered = "not shown", False
+    return Judgement(finding, verdict, number, by_seed, tuple(present), is_lowered=is_lowered)
 
 
 def _pairs(

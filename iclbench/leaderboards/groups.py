@@ -259,7 +259,6 @@ def _row(
         record=record,
         file=f"{record.spec.task}/{path.name}",
         label=standing.label,
-        values=measured.values,
         ranked=measured.ranked,
         rank=standing.rank,
         unranked=standing.unranked,

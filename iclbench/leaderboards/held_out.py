@@ -21,17 +21,19 @@ def pending(rows: Iterable[tuple[Path, Record, HeldOut | None]]) -> set[str]:
     of the published records.
     """
     known = [(path.parent.parent, record, evaluated) for path, record, evaluated in rows]
-    # By its files, since `rows` may be those of one board.
-    folders = {folder for folder, _, _ in known}
-    evaluating = {folder for folder in folders if any(folder.glob(f"*/*{SUFFIX}"))}
-    return {
-        record.id
+    waiting = [
+        (folder, record.id)
         for folder, record, evaluated in known
         if evaluated is None
         and has_held_out(record)
-        and folder in evaluating
         and (record.proof is not None or folder.name == RECORDS)
-    }
+    ]
+    evaluating = {folder for folder, _, evaluated in known if evaluated is not None}
+    # By its files, since `rows` may be those of one board; not for each, since it may have many.
+    for folder in {folder for folder, _ in waiting} - evaluating:
+        if any(folder.glob(f"*/*{SUFFIX}")):
+            evaluating.add(folder)
+    return {run_id for folder, run_id in waiting if folder in evaluating}
 
 
 def differs(record: Record, held_out: HeldOut | None) -> bool:

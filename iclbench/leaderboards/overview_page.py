@@ -115,7 +115,7 @@ def _overview(overview: Overview) -> str:
 
 def _setting(board: Board, origin: str) -> str:
     """The setting of a column: the task's arguments, the prompts, what ranks, and the track."""
-    first = board.records[0]
+    first = board.first
     ranked = f"{level_name(first)} of {board.ranking.metric}"
     better = "" if has_digits_level(first) else f" ({board.ranking.better} is better)"
     track = board.tracks[0] if origin == "trained" else ""
@@ -128,8 +128,8 @@ def _setting(board: Board, origin: str) -> str:
 def _floor_cell(board: Board) -> str:
     if board.floor is None:
         return ""
-    value = level_of(board.records[0], board.floor.statistics).value
-    return f"{_level(board.records[0], value)} {markdown(board.floor.label)}"
+    value = level_of(board.first, board.floor.statistics).value
+    return f"{_level(board.first, value)} {markdown(board.floor.label)}"
 
 
 def _overview_cell(row: Row, board: Board) -> str:

@@ -13,7 +13,7 @@ from .cited import Cited
 from .escaping import markdown
 from .formats import LEGEND
 from .page_parts import GENERATED, bullets, evaluation_in_words, held_out_legend, table_of
-from .rank_legend import undecided
+from .rank_legend import UNRANKED, undecided
 from .row import PROFILE, Row
 
 
@@ -40,10 +40,8 @@ def task_page(task: str, boards: Sequence[Board], cited: Sequence[Cited] = ()) -
 def _legend() -> list[str]:
     return [
         "**Rank.** Trained rows of one track are ranked together. `3–5` is the range of ranks that "
-        "paired significance tests leave open. A row with a single seed, one whose training starts "
-        "from given weights, one with *chosen seeds* (not 0, 1, 2, …), one that is significantly "
-        "worse on held-out prompts, and one that is *not held out* while others of its folder are "
-        "have no rank. "
+        "paired significance tests leave open. A row has no rank if "
+        f"{UNRANKED}. "
         "A row is *alone* if no other row of its track could be ranked. All other rows are listed "
         "below for reference, in order of the same statistic.",
         f"**Digits.** {formats.DIGITS}",

@@ -19,6 +19,13 @@ _UNRANKED = {
     PENDING: "not yet evaluated on held-out prompts, as other published rows are, so not ranked",
 }
 
+#: The same in words that fill in "A row has no rank if …".
+UNRANKED = (
+    "it has one seed, starts from given weights, has *chosen seeds* (not 0, 1, 2, …), took over "
+    f"{OVER_BUDGET:g} times its budget, is significantly worse on held-out prompts, or is *not "
+    "held out* although others of its folder are"
+)
+
 
 def rank_legend(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """An example of a rank among these trained rows, and each word, with what it means."""

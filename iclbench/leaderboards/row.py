@@ -41,9 +41,8 @@ class Row:
     file: str
     label: str
 
-    #: The ranked metric of every seed and prompt, (seeds, prompts); a second axis is averaged.
-    values: np.ndarray
-    #: What ranks, (seeds, prompts): digits, at most those that count, or the metric itself.
+    #: What ranks, (seeds, prompts), where a second axis is averaged: digits, at most those that
+    #: count, or the metric itself.
     ranked: np.ndarray
     #: None for a row that is not ranked; `unranked` then is the reason.
     rank: Rank | None

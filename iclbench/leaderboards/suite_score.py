@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ..api.record import Record
 from ..api.spec import canonical_json
@@ -97,7 +98,7 @@ class SuiteTable:
     scales: dict[str, Scale]
     entries: tuple[SuiteRow, ...]
 
-    @property
+    @cached_property
     def counted(self) -> tuple[str, ...]:
         """The boards that a mean is over; others have the best row as their reference."""
         return _counted(self.suite, self.scales)

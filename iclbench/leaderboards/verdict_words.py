@@ -111,6 +111,14 @@ def by_seed(judgement: Judgement) -> str:
     return ", ".join(map(formats.short, judgement.by_seed))
 
 
+def lowered(judgement: Judgement) -> str:
+    """Why the verdict is weaker than the number's, as a sentence; empty where it is not."""
+    if not judgement.is_lowered:
+        return ""
+    is_shown = judgement.verdict == "in kind"
+    return "One seed shows it in kind at most." if is_shown else "One seed contradicts nothing."
+
+
 def seeds(judgement: Judgement) -> str:
     """How many seeds were trained, and how many diverged, or that nothing was trained.
 
@@ -136,10 +144,11 @@ def setting(judgement: Judgement, about: Descriptions, most_arguments: int | Non
 
     Without a dtype it is float32.
     """
-    budgets = dict.fromkeys(_budget(r) for r in judgement.records if r.spec.origin == "trained")
-    *earlier, last = [text for text in budgets if text] or [""]
-    # 500 and 32,000 steps
-    budget = " and ".join([*(text.removesuffix(" steps") for text in earlier), last])
+    trained = [r for r in judgement.records if r.spec.origin == "trained"]
+    times = dict.fromkeys(filter(None, map(_time, trained)))
+    steps = dict.fromkeys(filter(None, (_steps(r) for r in trained if not _time(r))))
+    of_steps = [f"{' and '.join(f'{n:,}' for n in steps)} steps"] if steps else []
+    budget = " and ".join([*of_steps, *times])
     arguments = [
         about.task(r.spec.task).list_of_settings(r.main.task_args) for r in judgement.records
     ]
@@ -153,13 +162,18 @@ def setting(judgement: Judgement, about: Descriptions, most_arguments: int | Non
     return ", ".join(filter(None, [budget, *shared[:most_arguments], *sorted(dtypes)]))
 
 
-def _budget(record: Record) -> str:
-    """The steps of training, or the time that a seed had; empty if neither is known."""
+def _time(record: Record) -> str:
+    """The time that a seed had; empty for a training without a budget."""
     with suppress(ValueError):
         budget = Budget.parse(record.spec.budget or "")
         return f"{duration(budget, 'GPU' if budget.on_gpu else 'core')} per seed"
+    return ""
+
+
+def _steps(record: Record) -> int:
+    """The steps of training; 0 where they are unknown."""
     steps = record.spec.recipe_args.get("steps")
-    return f"{steps:,} steps" if isinstance(steps, int) else ""
+    return steps if isinstance(steps, int) else 0
 
 
 class Count(NamedTuple):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from iclbench import RecordStore, UsageError
-from iclbench.leaderboards.export import as_parquet
+from iclbench import RecordStore
 
 
 def test_the_export_holds_every_row(built):
@@ -38,10 +35,3 @@ def test_the_export_holds_every_row(built):
     assert not trained["tuned"].any()
     assert trained["tuning_trials"].isna().all()
     assert table["rank_first"].count() == len(trained) == 2
-
-
-def test_parquet_without_pyarrow_names_the_package_and_no_option(monkeypatch):
-    """`push` writes Parquet too, and has no option to skip it."""
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"^Parquet needs pyarrow: pip install [^-]*$"):
-        as_parquet(pd.DataFrame())

@@ -71,12 +71,12 @@ def test_a_row_holds_what_its_record_says(rows):
         record = row.record
         statistics = record.metrics["squared_error"]
         assert row.score == statistics.digits.mean
-        assert row.score == pytest.approx(digits(row.values, "squared").mean())
+        assert row.score == pytest.approx(row.digits.mean())
         assert row.bounds[:3] == (statistics.digits.low, statistics.digits.high,
                                   statistics.digits.interval)  # fmt: skip
         assert row.seed_scores == tuple(s["squared_error"].digits.mean for s in record.main.seeds)
         assert row.worst == statistics.q99
-        assert row.values.shape == (max(row.seeds, 1), 64)
+        assert row.ranked.shape == (max(row.seeds, 1), 64)
         assert row.file.endswith(f"{record.id}.json")
     trained = [row for row in rows if row.is_trained]
     assert [(row.seeds, row.steps, row.batch) for row in trained] == [(2, 20, 16)] * 2

@@ -53,7 +53,7 @@ def test_the_command_names_the_suite_and_the_track_of_most_rows():
     rows = [SimpleNamespace(track=t, is_trained=True) for t in ("1m", "1m", "10m", "", "", "")]
     command = "iclbench run --model lsa --task recall --task-args vocabulary=64 --steps 9"
     record = SimpleNamespace(command=command, spec=SimpleNamespace(task="recall"))
-    board = SimpleNamespace(task="recall", rows=rows, records=[record])
+    board = SimpleNamespace(task="recall", rows=rows, first=record)
     suites = [{"name": name, "tables": [{"rows": [0] * n}]} for name, n in (("a", 1), ("b", 2))]
     assert add_view(suites, [board])["run"] == "iclbench run --model NAME --suite b --budget 1m"
     board.rows = rows[-1:]

@@ -156,8 +156,8 @@ def test_endings_are_shown_escaped_on_the_run_s_page_and_side_by_side(site, fold
     assert page.count("a &lt;b&gt;fox&lt;/b&gt;.") == 2
     assert page.count("There was once") == 1
     assert page.count("words: 2") == 2
-    assert "not what it could write after more. Training steps × prompts per step: " in page
-    assert "(open budget)" in page
+    assert "beside its name are its track and its training steps × prompts per step." in page
+    assert "</a> <small>open budget, " in page
 
 
 def test_a_run_s_page_has_its_files_with_sizes_and_digests_and_its_citation(site, folder):

@@ -149,7 +149,7 @@ def test_a_failed_grade_is_left_out_of_a_comparison(tmp_path):
     tell(tmp_path, task="ranked", grader_args={"fail": 1})
     tell(tmp_path, task="ranked", model="zero", grader_args={"fail": 1})
     (board,) = leaderboard(tmp_path)
-    assert all(np.isfinite(row.values).all() for row in board.rows)
+    assert all(np.isfinite(row.ranked).all() for row in board.rows)
     assert None not in {row.statistics.mean for row in board.rows}
 
 

@@ -49,12 +49,12 @@ def with_distinct_lines(figure: Figure, records: Sequence[Record]) -> Figure:
         ]
         if not search.at_one_place(lines):
             # The points of a line stay together.
-            count = len(search.groups(lines, search.points))
-            wider = [w for w in wider if len(search.groups(w, search.points)) == count]
+            count = len(search.points_by_line(lines))
+            wider = [w for w in wider if len(search.points_by_line(w)) == count]
         # The first of those that leave the fewest, on the fewest lines.
         best = min(
             wider,
-            key=lambda w: (len(search.clashing(w)), len(search.groups(w, search.points))),
+            key=lambda w: (len(search.clashing(w)), len(search.points_by_line(w))),
             default=lines,
         )
         if len(search.clashing(best)) == len(clashing):
@@ -73,6 +73,7 @@ class _Search:
 
     def __init__(self, figure: Figure, records: Sequence[Record]) -> None:
         self.records, self._labels = records, dict[str, list[str]]()
+        self._by_line = dict[tuple[str, ...], dict[tuple[str, str], list[int]]]()
         self._panels = [label_of(figure.panels, record) for record in records]
         self.points, self.curves = list[int](), [*range(len(records))]
         if figure.x in NOT_FIELDS:
@@ -90,7 +91,7 @@ class _Search:
 
         And the points of a line that are not the only one at their x.
         """
-        points, curves = self.groups(lines, self.points), self.groups(lines, self.curves)
+        points, curves = self.points_by_line(lines), self.groups(lines, self.curves)
         return self.at_one_place(lines) + [
             index
             for name, members in curves.items()
@@ -100,7 +101,7 @@ class _Search:
 
     def missing_names(self, lines: tuple[str, ...]) -> int:
         """How many curves and points would still need a name or a place of their own."""
-        points = self.groups(lines, self.points)
+        points = self.points_by_line(lines)
         names = {*self.groups(lines, self.curves)} - {*points}
         places = {(name, str(self._x[i])) for name, group in points.items() for i in group}
         crowded = len(self.points) - len(places) if self.at_one_place(lines) else 0
@@ -111,10 +112,16 @@ class _Search:
         clashing: list[int] = []
         if not self.points or not self._is_numeric:
             return clashing
-        for members in self.groups(lines, self.points).values():
+        for members in self.points_by_line(lines).values():
             places = grouped(members, lambda index: str(self._x[index]))
             clashing += [i for group in places.values() if len(group) > 1 for i in group]
         return clashing
+
+    def points_by_line(self, lines: tuple[str, ...]) -> dict[tuple[str, str], list[int]]:
+        """The points by their panel and the name of their line; asked for again and again."""
+        if lines not in self._by_line:
+            self._by_line[lines] = self.groups(lines, self.points)
+        return self._by_line[lines]
 
     def groups(
         self, lines: tuple[str, ...], indices: Iterable[int]

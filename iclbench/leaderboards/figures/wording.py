@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -98,8 +99,8 @@ def _sources(records: Sequence[Record]) -> Sources:
         if r.weights_file is not None and r.spec.recipe
     }
     read = {record.spec.checkpoint_digest for record in records}
-    used = [name for digest, name in names.items() if digest in read]
-    return {digest: name for digest, name in names.items() if used.count(name) == 1}
+    used = Counter(name for digest, name in names.items() if digest in read)
+    return {digest: name for digest, name in names.items() if used[name] == 1}
 
 
 def _owner(group: str, record: Record, about: Descriptions) -> Description:
@@ -109,8 +110,8 @@ def _owner(group: str, record: Record, about: Descriptions) -> Description:
 
 def _told_apart(words: dict[str, str]) -> dict[str, str]:
     """What each label reads; labels that would read the same, or nothing, stay as they are."""
-    texts = list(words.values())
-    return {label: text for label, text in words.items() if text and texts.count(text) == 1}
+    times = Counter(words.values())
+    return {label: text for label, text in words.items() if text and times[text] == 1}
 
 
 def floor_name(records: Sequence[Record]) -> str:

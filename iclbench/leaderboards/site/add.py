@@ -31,7 +31,7 @@ def add_view(suites: Sequence[View], boards: Sequence[Board]) -> View:
         what = f"--suite {suite['name']}"
     else:
         largest = max(boards, key=lambda board: len(board.rows))
-        what = f"{_setting(largest.records[0])} --seeds 3"
+        what = f"{_setting(largest.first)} --seeds 3"
     budget = f" --budget {track}" if track else ""
     return {
         "name": NAME,

@@ -44,7 +44,7 @@ from .prompts import Prompts
 MARKER = ".iclbench-site"
 
 #: What a later build may leave out, as files and as folders; others in a site's folder stay.
-OPTIONAL = ("findings.html", "studies.html", "suites.html", "rows.parquet")
+OPTIONAL = ("findings.html", "studies.html", "suites.html")
 FOLDERS = ("assets", "compare", "data", "models", "records", "runs", "tasks",
            *more_pages.FOLDERS)  # fmt: skip
 
@@ -180,7 +180,6 @@ class Site:
             "pages": self.content.more.links,
             "docs": links.docs,
             "source": links.source,
-            "parquet": _has_parquet(),
         }  # fmt: skip
 
     def _home(self) -> None:
@@ -233,8 +232,7 @@ class Site:
         rows = as_csv(table)
         digest = hashlib.sha256(rows).hexdigest()
         self._file("rows.csv", rows)
-        if _has_parquet():
-            self._file("rows.parquet", as_parquet(table))
+        self._file("rows.parquet", as_parquet(table))
         source = self.content.links.source
         code = source if "//" in source else ""
         self._file("CITATION.cff", citation.cff(code, digest).encode())
@@ -273,12 +271,3 @@ class Site:
         # Not synced: a site is rebuilt in a minute, and syncing thousands of files is slow.
         path.write_bytes(data)
         self.written.add(path)
-
-
-def _has_parquet() -> bool:
-    """Whether Parquet can be written: pyarrow is an extra."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        return False
-    return True

@@ -194,7 +194,7 @@ def axis_of(board: Board, rows: Sequence[Row], marks: Sequence[Reference]) -> Ax
     if is_error(board.rows[0].record) and spans_magnitudes([low, high]):
         margin = high**0.06 / low**0.06  # high / low may overflow
         return Axis(low / margin, high * margin, log=True)
-    margin = 0.06 * (high - low) or 0.5
+    margin = 0.06 * (high - low) or max(0.5, abs(low) / 20)  # beside 1e17, 0.5 is nothing
     return Axis(low - margin, high + margin, log=False)
 
 

@@ -22,6 +22,7 @@ def finding_view(judgement: Judgement, about: Descriptions) -> View:
         "number": with_minus(words.number(judgement)),
         "by_seed": with_minus(words.by_seed(judgement)),
         "by_means": with_minus(words.by_means(judgement)),
+        "lowered": words.lowered(judgement),
         "seeds": words.seeds(judgement),
         "setting": words.setting(judgement, about),
         "written": words.written(judgement),

@@ -31,7 +31,7 @@ def home_lines(boards: Sequence[Board]) -> list[tuple[str, str]]:
 
 def _numbers(boards: Sequence[Board]) -> str:
     tasks = {board.task for board in boards}
-    in_digits = {board.task for board in boards if has_digits_level(board.records[0])}
+    in_digits = {board.task for board in boards if has_digits_level(board.first)}
     digits = (
         "Correct digits of the answer, −log₁₀ of its error: 3 digits are an error of 0.001. The "
         "attainable digits are those of the exact answer, rounded once to the dtype."

@@ -195,7 +195,7 @@ def column_of(
         "group": group,
         "board": board,
         "setting": args,
-        "first": "up" if is_lower_better(board.records[0]) else "down",
+        "first": "up" if is_lower_better(board.first) else "down",
         "task": board.task,
         "title": task.title,
         "about": f"{board.title} v{board.task_version}: {metric}; {args}, "

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+#: A hyphen that is a minus.
+_MINUS = re.compile(r"-(?=[\d.∞]|inf)")
 #: A hyphen before a number at the beginning of an element's text, or of an interval's upper end.
 _HYPHEN = re.compile(r"(>\s*|… )-(?=\d)")
 
 
 def with_minus(number: str) -> str:
-    """The written number with a true minus, also in its exponent."""
-    return number.replace("-", "−")
+    """The written number with a true minus, also in its exponent; hyphens of words stay."""
+    return _MINUS.sub("−", number)
 
 
 def with_minus_in_page(html: str) -> str:

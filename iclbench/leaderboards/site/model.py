@@ -63,7 +63,7 @@ def model(name: str, everything: Sequence[Board], about: Descriptions) -> View:
         "measured_state": _measured_state([result.row for result in results]),
         "results": [_result(result, about) for result in results],
         "tasks": len({board.task for board in boards}),
-        "figures": figures(_learning_curves(name, boards, about)),
+        "figures": figures(_learning_curves(name, _standing_boards(name, everything), about)),
         "commands": _commands(results, about),
     }
 
@@ -163,20 +163,22 @@ def _measured_state(rows: Sequence[Row]) -> str:
 
 
 def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) -> list[Plot]:
-    """What was validated while the model was trained, against operations; a line for each task.
+    """What was validated while the model was trained, against operations; a line for each board.
 
-    Digits share one figure; every other metric has its own.
+    Digits share one figure; every other metric has its own. The last figure's note names the boards
+    whose evaluation takes too long for a curve.
     """
     lines: dict[tuple[bool, str, str, bool], list[Plot]] = {}
-    drawn = []
-    for board in boards:
+    without = []
+    for board, line_name in zip(boards, short_titles(boards, about), strict=True):
         trained = [row for row in representing(_rows(board, name)) if row.is_trained]
         row = max(trained, key=lambda row: row.goodness, default=None)
-        curve = None if row is None else drawn_curve(row.record)
-        if curve is not None:
-            drawn.append((board, curve))
-    names = short_titles([board for board, _ in drawn], about)
-    for (board, curve), line_name in zip(drawn, names, strict=True):
+        if row is None:
+            continue
+        curve = drawn_curve(row.record)
+        if curve is None:
+            without.append(line_name)
+            continue
         cost = "operations" if None not in curve.operations else "steps"
         line = {"name": line_name, "x": getattr(curve, cost), "y": median_curve(curve)}
         # Digits come first, and are logarithms already.
@@ -189,8 +191,11 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
         title = f"{capitalized(words)} while training"
         log_x = any(v > 0 for line in members for v in line["x"])
         log = may_be_log and spans_lines(members)
-        plots.append(plot(title, COST_TITLES[cost], "mean on validation prompts",
+        y = f"mean {'digits' if unit == 'digits' else unit} on validation prompts"
+        plots.append(plot(title, COST_TITLES[cost], y,
                           members, log=log, log_x=log_x, most=MOST_LINES))  # fmt: skip
+    if plots and without:
+        plots[-1]["note"] = f"{plots[-1]['note']} No curve: {'; '.join(without)}.".lstrip()
     return plots
 
 

@@ -131,6 +131,22 @@ def best_of_models(rows: Iterable[Row]) -> list[Row]:
     return [first for first, *_ in by_model.values()]
 
 
+def drawn_rows(rows: Iterable[Row]) -> list[Row]:
+    """As `best_of_models`; where that is too many, the best of each other origin comes earlier.
+
+    A plot draws the first `MOST_LINES`, and shall have the references that the others lack.
+    """
+    best = best_of_models(rows)
+    if len(best) <= MOST_LINES:
+        return best
+    others = [row for row in best if not row.is_trained]
+    references = [members[0] for members in grouped(others, lambda row: row.origin).values()]
+    trained = [row for row in best if row.is_trained][: MOST_LINES - len(references)]
+    first = [*trained, *references]
+    chosen = set(map(id, first))
+    return [*first, *(row for row in best if id(row) not in chosen)]
+
+
 def name_of(row: Row, about: Descriptions) -> str:
     """The row's label without the track, with the title of its model for the model's name."""
     model = row.record.spec.model
@@ -167,7 +183,7 @@ def lines_of(rows: Sequence[Row], lines: Sequence[Plot], about: Descriptions) ->
 
 def profiles(board: Board, about: Descriptions) -> Plot | None:
     """The precision profile of each model's best row; None if digits do not rank."""
-    rows = [row for row in best_of_models(board.rows) if row.profile is not None]
+    rows = drawn_rows(row for row in board.rows if row.profile is not None)
     end = PROFILE_ENDS.get(board.dtype, PROFILE[-1])
     profiles = [
         {"x": list(PROFILE)[: end + 1], "y": list(row.profile or ())[: end + 1]} for row in rows
@@ -181,7 +197,7 @@ def profiles(board: Board, about: Descriptions) -> Plot | None:
 
 def board_curves(board: Board, about: Descriptions) -> list[Plot]:
     """The curves of each model's best row, one plot per metric with a second axis."""
-    rows, described = best_of_models(board.rows), about.task(board.task)
+    rows, described = drawn_rows(board.rows), about.task(board.task)
     names = sorted({name for row in rows for name in row.record.curves})
     plots = []
     for name in names:

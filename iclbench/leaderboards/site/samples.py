@@ -13,9 +13,8 @@ from ..descriptions import Descriptions
 from ..row import Row
 from .answers import compared, first_answers
 from .figure import View
-from .plots import name_of
 from .prompts import Prompts, answers_at, values_at
-from .settings import OPEN_BUDGET, track_in_words
+from .settings import OPEN_BUDGET
 from .task_words import evaluation_titles
 
 #: Models beside a prompt.
@@ -45,25 +44,21 @@ def _samples(
         "title": title,
         "metric": about.metric_of(board),
         "graded": graded,
-        "budgets": _budgets(graded, about),
+        "trainings": _trainings(graded),
         "has_answers": any(row.record.main.answers for row in rows),
         "seeds": max((row.seeds for row in board.rows), default=1) or 1,
         "prompts": [] if isinstance(drawn, str) else _with_models(drawn, rows, folder),
     }
 
 
-def _budgets(graded: Sequence[View], about: Descriptions) -> list[str]:
-    """The training budgets of the trained rows that wrote an ending, on a line for each track."""
+def _trainings(graded: Sequence[View]) -> dict[str, str]:
+    """The track and the training budget of each trained row that wrote an ending, by its id."""
     rows = {e["row"].record.id: e["row"] for one in graded for e in one["endings"]}
-    by_track: dict[str, list[str]] = {}
-    for row in rows.values():
-        if row.is_trained:
-            budget = f"{name_of(row, about)} {formats.budget(row.steps, row.batch)}"
-            by_track.setdefault(row.track, []).append(budget)
-    return [
-        f"{', '.join(budgets)} ({f'track {track_in_words(track)}' if track else OPEN_BUDGET})"
-        for track, budgets in by_track.items()
-    ]
+    return {
+        run_id: f"{row.track or OPEN_BUDGET}, {formats.budget(row.steps, row.batch)}"
+        for run_id, row in rows.items()
+        if row.is_trained
+    }
 
 
 def _with_models(drawn: Sequence[View], rows: Sequence[Row], folder: Path) -> list[View]:

@@ -46,6 +46,11 @@ def task(name: str, boards: Sequence[Board], about: Descriptions) -> View:
     described = about.task(name)
     evaluations = settings.by_evaluation(boards)
     sections = [section(key, group, about) for key, group in evaluations.items()]
+    explained: set[tuple[str, str]] = set()
+    for view in sections:
+        # Each mark above the first table that has it.
+        view["legend"] = [entry for entry in view["legend"] if entry not in explained]
+        explained.update(view["legend"])
     board: Board = sections[0]["board"]
     of_sections = [s["board"] for s in sections]
     names = told_apart_by_prompts([s["title"] for s in sections], of_sections)

@@ -15,6 +15,7 @@ from ..board import Board
 from ..board_names import differing_arguments, told_apart
 from ..descriptions import Description, Descriptions
 from ..level import has_digits_level
+from ..rank_legend import UNRANKED
 from ..ranking import SIGNIFICANCE
 from ..scale import board_scale
 from . import settings
@@ -68,7 +69,7 @@ def score_in_words(board: Board, about: Description) -> str:
     if board.has_digits:
         return f"Ranked by the {measure}. {formats.DIGITS_OF_ERROR}"
     text = f"Ranked by the {measure}; {board.ranking.better} is better."
-    if has_digits_level(board.records[0]):
+    if has_digits_level(board.first):
         text += " Home and suites show the digits of this mean: it spans orders of magnitude."
     return text
 
@@ -103,9 +104,8 @@ def ranks_in_words(boards: Sequence[Board]) -> str:
         "the rows that are significantly better and ends before those that are significantly "
         f"worse, in a paired test at level {SIGNIFICANCE:g} with Holm's correction for all pairs "
         "of rows. The test includes the variance of seeds: few seeds make ranks wide, even if each "
-        "row's own 95% interval is narrow. A row has no rank if it has one seed, starts from "
-        "given weights, has chosen seeds (not 0, 1, 2, …), is significantly worse on held-out "
-        "prompts, has not been evaluated on them although others have, or is alone in its track. "
+        "row's own 95% interval is narrow. A row has no rank if "
+        f"{UNRANKED.replace('*', '')}, or if it is alone in its track. "
         "The other rows, below them, are for reference."
     )
 
@@ -158,7 +158,7 @@ def told_apart_by_prompts(names: Sequence[str], boards: Sequence[Board]) -> list
 def told_apart_by_evaluation(names: Sequence[str], boards: Sequence[Board]) -> list[str]:
     """The names, with the task's version and the evaluation's seed where equal ones differ."""
     names = told_apart(names, [f"version {b.task_version}" for b in boards])
-    return told_apart(names, [f"evaluation seed {b.records[0].spec.eval_seed}" for b in boards])
+    return told_apart(names, [f"evaluation seed {b.first.spec.eval_seed}" for b in boards])
 
 
 def setting_in_words(board: Board, about: Description) -> str:
