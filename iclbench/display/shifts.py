@@ -48,8 +48,7 @@ def shift_matrix(board: Board) -> Table | None:
     notes = [*legend, *dict.fromkeys(reasons)]
     if any(any(line.lost) for line in lines):
         notes.append(lost_legend())
-    title = f"{board.title} v{board.task_version} · {board.dtype} · under shift"
-    return Table(columns, rows, title=title, notes=tuple(notes))
+    return Table(columns, rows, title=f"{board.setting} · under shift", notes=tuple(notes))
 
 
 def _floor(line: Line) -> Cell:

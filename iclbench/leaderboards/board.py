@@ -136,11 +136,16 @@ class Board:
         return self.ranking.has_digits
 
     @property
-    def description(self) -> str:
-        """The task with its arguments, and what ranks."""
+    def setting(self) -> str:
+        """The task with its version and arguments, and the dtype."""
         args = argument_pairs(self.evaluation.task_args)
+        return f"{self.title} v{self.task_version}{f' ({args})' if args else ''} · {self.dtype}"
+
+    @property
+    def description(self) -> str:
+        """The setting, and what ranks."""
         text = (
-            f"{self.title} v{self.task_version}{f' ({args})' if args else ''} · {self.dtype} · "
+            f"{self.setting} · "
             f"{self.ranking.metric} on {counted(self.evaluation.prompts, 'prompt')}, ranked by its "
             f"{self.ranking.statistic}"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from ..api.record import Record
 from ..runs.prompt_values import floor_values, prompt_values
 from ..runs.statistics import GRADE
 from ..runs.store import read_record
+from .arguments import argument_pairs
 from .board import grader_facts
 from .groups import graded_in_all
 from .ranking import difference, ranked_values
@@ -50,7 +51,7 @@ def paired_lines(first: Record, second: Record) -> list[dict[str, Any]]:
     """The lines of `compare` by the names of its columns; raises UsageError."""
     for what, x, y in (
         ("tasks", _task(first), _task(second)),
-        ("task arguments", first.main.task_args, second.main.task_args),
+        ("task arguments", *_differing(first.main.task_args, second.main.task_args)),
         ("numbers of prompts (--eval-prompts)", first.main.prompts, second.main.prompts),
         ("evaluation seeds (--eval-seed)", first.spec.eval_seed, second.spec.eval_seed),
         ("prompts", first.main.digest[:12], second.main.digest[:12]),
@@ -68,6 +69,12 @@ def paired_lines(first: Record, second: Record) -> list[dict[str, Any]]:
     if not shared:
         raise UsageError("the records can't be compared: no metric is in both")
     return [_line(first, second, name) for name in shared]
+
+
+def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
+    """The arguments of each that differ from the other's, as `name=value,…`."""
+    for args, others in ((first, second), (second, first)):
+        yield argument_pairs({k: v for k, v in args.items() if k not in others or others[k] != v})
 
 
 def _task(record: Record) -> str:

@@ -28,7 +28,7 @@ from .fixed_steps import FixedSteps
 from .grading import Grading
 from .origins import GivenWeights, States, given_weights, origin_of
 from .participants import each_once, measuring_plugins, training_plugins
-from .recipe_arguments import split_by_use
+from .recipe_arguments import config_with, split_by_use
 from .sizes import bounded_model, require_room, require_small_arguments, require_storable
 from .statistics import GRADE
 
@@ -102,8 +102,7 @@ class Plan:
         unused = {"shift"}
         if self.recipe is None:
             unused |= {name for name, option in spec_options().items() if option.training}
-        fields = RunSpec.model_fields
-        defaults = {name: fields[name].default for name in unused - {"recipe"}}
+        defaults = {name: RunSpec.model_fields[name].default for name in unused - {"recipe"}}
         return without_folders(self.request).model_copy(update=defaults).command()
 
     @property
@@ -267,8 +266,9 @@ def _model_config(
     explicit = {**given.model_args, **request.model_args}
     from_recipe = architecture.of_recipe(recipe.model_args) if origin == "trained" else {}
     taken, refused = split_by_use(from_recipe, architecture.Config, explicit)
-    config = parse_config(architecture.Config, {**taken, **explicit}, f"model {request.model}")
-    require_small_arguments(config, f"model {request.model}")
+    owner = f"model {request.model}"
+    config = config_with(architecture.Config, (request.recipe, taken), explicit, owner)
+    require_small_arguments(config, owner)
     return config, refused
 
 

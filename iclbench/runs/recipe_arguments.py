@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..api.config import Config, parse_config
+from pydantic import BaseModel
+
+from ..api.config import Config, ConfigT, parse_config
 from ..api.errors import UsageError, reason_of
 
 
@@ -44,7 +46,27 @@ def split_by_use(
     return taken, refused
 
 
-def refusal(config: type[Config], values: Mapping[str, Any]) -> str | None:
+def config_with(
+    config: type[ConfigT],
+    of_recipe: tuple[str, Mapping[str, Any]],
+    given: Mapping[str, Any],
+    owner: str,
+) -> ConfigT:
+    """Return the configuration of what a recipe, by its name, sets and of what the user has given.
+
+    Raises UsageError, which names the recipe's arguments where they are what clashes.
+    """
+    name, values = of_recipe
+    try:
+        return parse_config(config, {**values, **given}, owner)
+    except UsageError as error:
+        if not values or refusal(config, given) is not None:
+            raise
+        pairs = ", ".join(f"{key}={value}" for key, value in values.items())
+        raise UsageError(f"{error} (recipe {name} sets {pairs}; --model-args goes first)") from None
+
+
+def refusal(config: type[BaseModel], values: Mapping[str, Any]) -> str | None:
     """Why a configuration refuses these values, or None."""
     try:
         parse_config(config, values, "model")

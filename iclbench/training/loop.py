@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from ..api.capabilities import TrainingContext
-from ..api.errors import Interrupted, UsageError, is_out_of_memory
+from ..api.errors import Interrupted, is_out_of_memory
 from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
@@ -173,9 +173,8 @@ class Training(TrainingState):
 
     def _step(self, chunk: Batch, index: int, step: int) -> Tensor:
         """Take a step operator by operator; `GraphStep` takes the same step as one CUDA graph."""
-        return self.update(
-            batch_of(chunk, index), learning_rate_factor(self.recipe, step), step + 1
-        )
+        factor = learning_rate_factor(self.recipe, step)
+        return self.update(batch_of(chunk, index), factor, step + 1)
 
     def update(self, batch: Batch, factor: float | Tensor, step: int | Tensor) -> Tensor:
         """Take one optimizer step of every living replica; returns the losses (R,).
@@ -192,9 +191,8 @@ class Training(TrainingState):
             gradients = gradients / ((norms + 1e-6) / self.recipe.clip).clamp(min=1.0).unsqueeze(1)
         if self.mean_gradient is not None:
             # The running mean starts as the first gradient.
-            self.mean_gradient.lerp_(
-                gradients, 1 - self.recipe.gradient_memory if self.step else 1.0
-            )
+            share = 1 - self.recipe.gradient_memory if self.step else 1.0
+            self.mean_gradient.lerp_(gradients, share)
             gradients = gradients + self.recipe.gradient_weight * self.mean_gradient
         rates = self.rates * factor  # one per replica, times the schedule's factor
         if self.adaptive is not None:
@@ -240,9 +238,7 @@ class Training(TrainingState):
         part = prompts_of(batch, 0, part_size)
         draws = draws_random_numbers(self.replicas, prompts_of(part, 0, 8))
         if isinstance(self.optimizer, BatchOptimizer):
-            if draws:
-                raise UsageError(f"optimizer {recipe.optimizer} needs a model without randomness")
-            self.optimizer.require_suited(Objective(self.replicas, part, self.loss))
+            self.optimizer.require_suited(Objective(self.replicas, part, self.loss), draws=draws)
         if draws:
             seeds = [member.seed for member in self.members]
             self.replicas.random_states = first_states(seeds, self.device)

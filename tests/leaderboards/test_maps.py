@@ -83,5 +83,5 @@ def test_texts_of_points_are_shown_and_nothing_else_of_them_is_taken(tmp_path, p
                  metrics=("marked",), out=tmp_path)  # fmt: skip
     figure = draw(Figure(maps="marked"), [record])
     (points,) = [trace for trace in figure.data if trace.type == "scatter"]
-    assert (points.mode, points.hovertemplate) == ("text", None)
+    assert (points.mode, points.hovertemplate) == ("markers+text", None)
     assert points.text == ("&lt;a href='https://evil.example'&gt;x&lt;/a&gt;",)

@@ -97,3 +97,17 @@ def test_an_argument_that_the_user_sets_is_still_refused():
     request = RunSpec(model="looped-transformer", task="least-squares", model_args=args)
     with pytest.raises(UsageError, match="mixer attention: unknown field 'taps'"):
         resolve(request)
+
+
+def test_a_clash_with_what_the_user_gave_names_the_recipe_s_arguments():
+    spec = {"model": "transformer", "task": "stories", "recipe": "quick"}
+    with pytest.raises(
+        UsageError,
+        match=r"8 heads do not divide the width 12 \(recipe quick sets .*heads=8.* goes first\)$",
+    ):
+        resolve(RunSpec(**spec, model_args={"width": 12}))
+    assert (
+        resolve(RunSpec(**spec, model_args={"width": 12, "heads": 2})).spec.model_args["heads"] == 2
+    )
+    with pytest.raises(UsageError, match=r"do not divide the width 12$"):
+        resolve(RunSpec(**spec, model_args={"width": 12, "heads": 5}))

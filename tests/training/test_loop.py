@@ -114,7 +114,7 @@ def test_replicas_that_cannot_be_stacked_are_trained_in_turn_with_a_note():
 
 @pytest.mark.parametrize("optimizer", ["lbfgs", "gauss-newton"])
 def test_whole_batch_optimizers_refuse_a_model_that_draws(optimizer):
-    with pytest.raises(UsageError, match="needs a model without randomness"):
+    with pytest.raises(UsageError, match="draws no random numbers"):
         trained([1, 2], cls=Noisy, optimizer=optimizer)
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SIDE, GAP, MARGIN = 200, 50, 80
 #: Larger maps are left out: a page must stay readable.
 MOST_CELLS = 40_000
+#: Pixels: the bright disk behind a label, so that it can be read on any color, and behind a dot.
+BEHIND_LABEL, BEHIND_DOT = 15, 6
 #: What stands for a point whose label is not said.
 DOT = "•"
 #: Pixels right of the maps for a color scale, and from the maps to it, beyond the titles of rows.
@@ -92,7 +94,11 @@ def _points(name: str, points: dict[str, Any]) -> go.Scatter:
         x=points.get("x"),
         y=points.get("y"),
         text=None if texts is None else [escaping.plotly(text) for text in texts],
-        mode="text",
+        mode="markers+text",
+        marker={
+            "color": "rgba(255, 255, 255, 0.85)",
+            "size": [BEHIND_DOT if text == DOT else BEHIND_LABEL for text in texts or ()],
+        },
         textfont={"color": "#c0392b"},
         showlegend=False,
     )

@@ -132,10 +132,7 @@ def best_of_models(rows: Iterable[Row]) -> list[Row]:
 
 
 def drawn_rows(rows: Iterable[Row]) -> list[Row]:
-    """As `best_of_models`; where that is too many, the best of each other origin comes earlier.
-
-    A plot draws the first `MOST_LINES`, and shall have the references that the others lack.
-    """
+    """As `best_of_models`; of more than are drawn, the best of each origin is among the first."""
     best = best_of_models(rows)
     if len(best) <= MOST_LINES:
         return best

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ...api.config import Config, parse_config
+from ...api.errors import UsageError
 from ..objective import Objective
 from ..replicas import Replicas
 
@@ -84,8 +85,16 @@ class BatchOptimizer(Optimizer):
             if lives:
                 self.step(r, rate, by.objective)
 
-    def require_suited(self, objective: Objective) -> None:
-        """Raise UsageError for a model that the optimizer can't train, on a batch to try."""
+    #: What recipes call it.
+    name: ClassVar[str]
+
+    def require_suited(self, objective: Objective, *, draws: bool) -> None:
+        """Raise UsageError for a model that it can't train, such as one that draws random numbers.
+
+        `objective` is of a batch to try.
+        """
+        if draws:
+            raise UsageError(f"optimizer {self.name} needs a model that draws no random numbers")
 
     @abstractmethod
     def step(self, replica: int, rate: float, objective: Objective) -> None:

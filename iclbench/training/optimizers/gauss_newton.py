@@ -43,6 +43,8 @@ class GaussNewton(BatchOptimizer):
     matrices, and batches of several times P / outputs prompts.
     """
 
+    name = "gauss-newton"
+
     class Arguments(Config):
         """Where the damping starts, and how much of a batch judges a step."""
 
@@ -68,8 +70,9 @@ class GaussNewton(BatchOptimizer):
         self.replicas = replicas
         self.damping = torch.full((replicas.count,), self.arguments.damping, dtype=torch.float64)
 
-    def require_suited(self, objective: Objective) -> None:
+    def require_suited(self, objective: Objective, *, draws: bool) -> None:
         """See `BatchOptimizer.require_suited`."""
+        super().require_suited(objective, draws=draws)
         prompts = prompts_of(replicas_of(objective.batch, slice(1)), 0, 1)
         try:
             _rows(objective, 0, self.replicas.flat[0], replicas_of(prompts, 0))

@@ -24,6 +24,8 @@ class LBFGS(BatchOptimizer):
     parameters it has seen. Use large batches, because it fits each batch as given.
     """
 
+    name = "lbfgs"
+
     class Arguments(Config):
         """How much is done with one batch."""
 
