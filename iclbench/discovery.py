@@ -128,7 +128,7 @@ def guarded(label: str) -> Iterator[None]:
     What it prints goes to standard error. If it takes long, a line says so. Its SystemExit,
     KeyboardInterrupt or other BaseException becomes a PluginError; a user's Ctrl-C stays one.
     """
-    line = f"{label} has been loading for {SLOW_SECONDS:g} s"
+    line = f"{label} has been loading for {SLOW_SECONDS:g} s, with what it imports, such as torch"
     notice = threading.Timer(SLOW_SECONDS, report, [line])
     notice.daemon = True
     with _interrupts() as interrupts:

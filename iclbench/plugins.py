@@ -77,7 +77,7 @@ class PluginHost:
             raise PluginError(_collision(kind, name, labels))
         listed = "" if self._is_restricted else "`iclbench plugins` lists what is installed here"
         error = unknown(kind, name, self._providers(kind), listed)
-        broken = [plugin.name for plugin in self.plugins if plugin.problem]
+        broken = [p.name + f" ({p.problem})" * (p.name == name) for p in self.plugins if p.problem]
         notes = [f"left out: {', '.join(broken)}"] if broken else []
         notes += ["ICLBENCH_PLUGINS selects the plugins"] if self._is_restricted else []
         notes += [f"it is a {other}" for other in CATALOG_HOOKS if name in self._providers(other)]

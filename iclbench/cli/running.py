@@ -27,7 +27,7 @@ def _why(error: BaseException) -> str:
     if is_no_room(error):
         # What was trained is in the checkpoint, if that could be written.
         return f"{error.filename or 'a file'}: {error.strerror}; no record was written"
-    from ..kit.places import place_of
+    from ..runs.places import place_of
 
     why = ", at ".join(filter(None, [reason_of(error), place_of(error)]))
     known = isinstance(error, IclbenchError)

@@ -91,7 +91,7 @@ def verify(
     _verify(chosen, request, count, summary)
     if not output.is_default:
         show_table(summary.table(), output)
-    elif len(chosen) > 1:
+    elif len(chosen) > 1 or any(path.is_dir() for path in records):
         summary.show()
     if summary.code:
         raise typer.Exit(summary.code)

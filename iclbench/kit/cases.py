@@ -12,8 +12,8 @@ from typing import Literal
 from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of, unknown
 from ..discovery import Plugin
 from ..plugins import host
+from ..runs.places import place_of
 from .kinds import checks_of_entry
-from .places import place_of
 from .trials import NotCheckedError
 from .whole import checks_of_plugin
 

@@ -102,8 +102,13 @@ def _delete_outdated(folder: Path, files: Container[str]) -> None:
 def published(records: Path, refused: Refused, *, whole: bool = False) -> list[Board]:
     """The boards of a folder of records, as `sound_boards`; raises UsageError if there is none."""
     if not records.is_dir():
-        above = shlex.quote(str(records.parent))
-        hint = f"; `iclbench view {above}` shows results" if records.parent.is_dir() else ""
+        hint = ""
+        if records.parent.is_dir():
+            above = shlex.quote(str(records.parent))
+            hint = (
+                f"; `iclbench view {above}` shows results, `iclbench submit {above} --to FOLDER` "
+                "copies them into such a folder"
+            )
         raise UsageError(f"there is no folder {records}{hint}")
     boards = sound_boards(RecordStore(records), refused, whole=whole)
     if not boards:

@@ -33,12 +33,18 @@ from .ranking import (
     ranked_values,
     ranks,
 )
-from .representative import has_chosen_seeds, is_one_training, starts_from_given
+from .representative import (
+    has_chosen_seeds,
+    has_only_diverged,
+    is_one_training,
+    starts_from_given,
+)
 from .row import Row, is_over_budget, worst
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE = "one seed", "reference"
 GIVEN, CHOSEN, OVER, ALONE = "given weights", "chosen seeds", "over budget", "alone"
+DIVERGED = "diverged"
 
 
 @dataclass(frozen=True)
@@ -178,6 +184,7 @@ def _unranked(record: Record, evaluated: HeldOut | None, is_pending: bool) -> st
         GIVEN: starts_from_given(record),
         ONE_SEED: is_one_training(record),
         OVER: is_over_budget(record),
+        DIVERGED: has_only_diverged(record),
         CHOSEN: has_chosen_seeds(record),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .groups import ALONE, CHOSEN, GIVEN, ONE_SEED, OVER
+from .groups import ALONE, CHOSEN, DIVERGED, GIVEN, ONE_SEED, OVER
 from .held_out import FAILING, PENDING
 from .row import OVER_BUDGET, Row
 
@@ -15,6 +15,7 @@ _UNRANKED = {
     GIVEN: "the training started from them, so it is not ranked",
     CHOSEN: "the seeds are not 0, 1, 2, … and may be the best of many, so it is not ranked",
     OVER: f"its training took over {OVER_BUDGET:g} times its budget, so it is not ranked",
+    DIVERGED: "every seed's training diverged, so it is not ranked",
     FAILING: "significantly worse on held-out prompts, so not ranked",
     PENDING: "not yet evaluated on held-out prompts, as other published rows are, so not ranked",
 }
@@ -22,8 +23,8 @@ _UNRANKED = {
 #: The same in words that fill in "A row has no rank if …".
 UNRANKED = (
     "it has one seed, starts from given weights, has *chosen seeds* (not 0, 1, 2, …), took over "
-    f"{OVER_BUDGET:g} times its budget, is significantly worse on held-out prompts, or is *not "
-    "held out* although others of its folder are"
+    f"{OVER_BUDGET:g} times its budget, diverged for every seed, is significantly worse on "
+    "held-out prompts, or is *not held out* although others of its folder are"
 )
 
 

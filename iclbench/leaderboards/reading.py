@@ -162,7 +162,7 @@ def require_objects(records: Path) -> None:
     if not (records / OBJECTS_FOLDER).is_dir():
         raise RecordError(
             f"{records} lacks {OBJECTS_FOLDER}/, which holds the per-prompt values for comparing "
-            "rows; in a sparse checkout, `git sparse-checkout disable` fetches it"
+            "rows; in a sparse checkout of a repository, `git sparse-checkout disable` fetches it"
         )
 
 

@@ -29,14 +29,21 @@ def has_chosen_seeds(record: Record) -> bool:
     return record.spec.origin == "trained" and seeds != list(range(len(seeds)))
 
 
+def has_only_diverged(record: Record) -> bool:
+    """Whether every seed's training diverged: what is measured may be the initial weights."""
+    is_trained = record.spec.origin == "trained"
+    return is_trained and all(seed.diverged_at is not None for seed in record.seeds)
+
+
 def weakness(record: Record) -> int:
     """Rank how weakly a record represents its model, from 0 to 3.
 
     0: several seeds 0, 1, 2, … from random weights, or nothing trained; 1: a single seed, chosen
-    ones, or much more training than its budget; 2 or 3: a training that starts from given weights.
+    ones, much more training than its budget, or a training that diverged for every seed; 2 or 3: a
+    training that starts from given weights.
     """
-    is_weak = is_one_training(record) or has_chosen_seeds(record) or is_over_budget(record)
-    return 2 * starts_from_given(record) + is_weak
+    reasons = (is_one_training, has_chosen_seeds, is_over_budget, has_only_diverged)
+    return 2 * starts_from_given(record) + any(reason(record) for reason in reasons)
 
 
 def _model_of(row: Row) -> Hashable:

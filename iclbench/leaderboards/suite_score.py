@@ -17,7 +17,13 @@ from ..api.suite import Suite
 from .board_names import differing_arguments
 from .grouping import grouped
 from .ranking import Rank
-from .representative import has_chosen_seeds, is_one_training, starts_from_given, weakness
+from .representative import (
+    has_chosen_seeds,
+    has_only_diverged,
+    is_one_training,
+    starts_from_given,
+    weakness,
+)
 from .row import OPEN, is_over_budget, track_name
 from .scale import Scale, Score, suite_scale
 from .sizes import known_parameters
@@ -73,10 +79,13 @@ class SuiteRow:
     def has_doubtful_record(self) -> bool:
         """Whether any score of its mean is of a record that has no rank on its board either.
 
-        It has one seed, or seeds that may be the best of many, or took much more than its budget.
+        It has one seed, or seeds that may be the best of many, took much more than its budget, or
+        diverged for every seed.
         """
         records = [self.records[board] for board in self.counted]
-        return self.has_one_seed or any(has_chosen_seeds(r) or is_over_budget(r) for r in records)
+        return self.has_one_seed or any(
+            has_chosen_seeds(r) or is_over_budget(r) or has_only_diverged(r) for r in records
+        )
 
     @property
     def parameters(self) -> tuple[int, int] | None:

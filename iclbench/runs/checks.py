@@ -179,7 +179,10 @@ def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) ->
     loss = averaged(task.loss)
     make = partial(Leading, loss=loss, context=context, group_size=3)
     try:
-        return Reference(replicas, batch, loss).find_mismatch(make)
+        reference = Reference(replicas, batch, loss)
+        finite = bool(reference.whole.finite.all())
+        expect(finite, "its loss or gradient is not finite with initial weights")
+        return reference.find_mismatch(make)
     except NoFormError:
         return None
 

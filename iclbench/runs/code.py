@@ -27,11 +27,11 @@ NOT_COUNTED = frozenset(
         "runs": ("__init__", "additions", "alike", "arguments", "asked_answers", "caches",
                  "causality", "checks", "code", "comparison", "cost_facts", "exclusive", "facts",
                  "fixed_steps", "grading_facts", "heldout", "heldout_evaluation", "honesty",
-                 "inspection", "objects", "prompt_values", "proofs", "record_weights", "recorded",
-                 "recorded_answers", "recorded_endings", "recorded_model", "report", "retraining",
-                 "reuse", "rounding", "shift_records", "sizes", "state_size", "store", "stored",
-                 "strangers", "suites", "time_limit", "tracking", "tuned", "values", "verify",
-                 "weights_facts"),
+                 "inspection", "objects", "places", "prompt_values", "proofs", "record_weights",
+                 "recorded", "recorded_answers", "recorded_endings", "recorded_model", "report",
+                 "retraining", "reuse", "rounding", "shift_records", "sizes", "state_size",
+                 "store", "stored", "strangers", "suites", "time_limit", "tracking", "tuned",
+                 "values", "verify", "weights_facts"),
     }.items()
     for name in names
 )  # fmt: skip

@@ -7,6 +7,7 @@ its row would claim sixteen digits that it can't have.
 from __future__ import annotations
 
 import copy
+import traceback
 from typing import Any, TypeGuard
 
 import torch
@@ -18,6 +19,7 @@ from ..api.prompts import map_tensors
 from ..api.random import torch_generator
 from ..api.task import Task, training_batch
 from ..precision import default_dtype
+from .places import place_in
 
 #: Numbers that a model sees in all, and the limits of prompts: a model that sees few numbers per
 #: prompt needs many, since a perturbation moves few across a boundary of float32's rounding.
@@ -54,7 +56,8 @@ def find_lower_precision(module: nn.Module, task: Task[Any]) -> str | None:
         with LowerPrecision([*batch.prompt, *module.parameters()]) as seen:
             module(batch.prompt)
         if seen.operator is not None:
-            return f"it computes {seen.operator} while the run is in float64"
+            at = f" at {seen.place}" if seen.place else ""
+            return f"it computes {seen.operator}{at} while the run is in float64"
         # A solver without parameters may amplify a perturbation as much as its system does.
         if not trainable:
             return None
@@ -77,6 +80,7 @@ class LowerPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, sources: list[Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.operator: str | None = None
+        self.place = ""
         # Tensors are told apart by their ids, so they must stay alive.
         self._dependent = {id(t): t for t in sources if _is_real(t)}
 
@@ -93,10 +97,13 @@ class LowerPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call]
             low = next(filter(_is_low, real), None)
             operand = next(filter(_is_rounded, inputs), None)
             if self.operator is None and low is not None:
-                self.operator = f"{name} in {_dtype(low)}"
+                self._note(f"{name} in {_dtype(low)}")
             elif self.operator is None and operand is not None and real:
-                self.operator = f"{name} with a tensor in {_dtype(operand)}"
+                self._note(f"{name} with a tensor in {_dtype(operand)}")
         return results
+
+    def _note(self, operator: str) -> None:
+        self.operator, self.place = operator, place_in(traceback.extract_stack())
 
 
 def _is_real(value: Any) -> TypeGuard[Tensor]:

@@ -243,3 +243,15 @@ def test_a_training_far_over_its_budget_is_not_ranked(tmp_path):
         budget = record.budget.model_copy(update={"core_seconds": seconds})
         taken = record.model_copy(update={"budget": budget})
         assert groups._unranked(taken, None, is_pending=False) == reason
+
+
+def test_a_row_of_which_every_seed_diverged_is_not_ranked(tmp_path):
+    """Its scores may be those of the initial weights."""
+    task = {"task": "least-squares", "eval_prompts": 8, "recipe": "smoke", "seeds": 3}
+    record = run(model="lsa", **task, out=tmp_path)
+    for ends, reason in (((None, 3, None), ""), ((0, 3, 5), "diverged")):
+        seeds = [
+            seed.model_copy(update={"diverged_at": end})
+            for seed, end in zip(record.seeds, ends, strict=True)
+        ]
+        assert groups._unranked(record.model_copy(update={"seeds": seeds}), None, False) == reason

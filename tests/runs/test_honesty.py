@@ -132,7 +132,9 @@ def test_only_a_run_in_float64_is_refused(tmp_path, provide, dtype):
     if dtype == "float32":
         assert run(**spec, dtype=dtype, eval_prompts=16, out=tmp_path).spec.dtype == dtype
         return
-    with pytest.raises(UsageError, match="casting can't run in float64: it computes _to_copy"):
+    with pytest.raises(
+        UsageError, match=r"casting can.t run in float64: it computes _to_copy in float32"
+    ):
         run(**spec, dtype=dtype, out=tmp_path)
 
 

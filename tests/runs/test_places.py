@@ -1,12 +1,16 @@
-"""Where in a plugin's code an error arose."""
+"""Where in a plugin's code something happened."""
 
 from __future__ import annotations
 
-import pytest
+import re
 
-from iclbench import UsageError
+import pytest
+from torch import nn
+
+from iclbench import UsageError, load_task
 from iclbench.kit.cases import Case, run_case
-from iclbench.kit.places import place_of
+from iclbench.runs.honesty import find_lower_precision
+from iclbench.runs.places import place_of
 from iclbench_solvers.simple import Averaging
 from iclbench_transformer.architecture import TransformerConfig
 
@@ -64,3 +68,20 @@ def test_a_check_names_the_line_that_its_error_is_of():
     outcome = run_case(Case("solvers", "model", "zero", "module", check))
     assert outcome.status == "failed"
     assert outcome.text.startswith("on a task: it fails, at simple.py:")
+
+
+def test_the_line_that_computes_in_float32_is_named():
+    class Rounded:
+        """Casts where a plugin's code asks for the examples."""
+
+        def __init__(self, prompt):
+            self.tokens = prompt.tokens
+
+        x = y = property(lambda self: self.tokens.float())
+
+    class Model(nn.Module):
+        def forward(self, prompt):
+            return Averaging.weights(None, Rounded(prompt), None)
+
+    problem = find_lower_precision(Model(), load_task("least-squares", dim=2, examples=4))
+    assert re.search(r"^it computes _to_copy in float32 at simple.py:\d+ while", problem)

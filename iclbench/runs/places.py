@@ -1,9 +1,10 @@
-"""Where in a plugin's code an error arose."""
+"""Where in a plugin's code something happened."""
 
 from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..api.errors import IclbenchError
@@ -23,10 +24,15 @@ def place_of(error: BaseException) -> str:
         error = error.__cause__ or context or error
     if isinstance(error, IclbenchError):
         return ""
+    return place_in(traceback.extract_tb(error.__traceback__))
+
+
+def place_in(frames: Sequence[traceback.FrameSummary]) -> str:
+    """The last of these frames that is a plugin's code, as FILE:LINE; empty where none is."""
     folders = [folder for plugin in host().plugins for folder in plugin.folders]
     modules = [sys.modules.get(plugin.module_name) for plugin in host().plugins]
     files = {getattr(module, "__file__", None) for module in modules}
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+    for frame in reversed(frames):
         if frame.filename in files or any(map(Path(frame.filename).is_relative_to, folders)):
             return f"{Path(frame.filename).name}:{frame.lineno}"
     return ""
