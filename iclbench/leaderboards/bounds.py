@@ -40,6 +40,12 @@ def mean_bounds(statistics: Statistics) -> Bounds:
     return Bounds(statistics.low, statistics.high, statistics.interval, statistics.reliable)
 
 
+def trusted(measured: Statistics | Digits) -> tuple[float | None, float | None]:
+    """The bounds of a mean where they are a 95% interval that can be trusted; otherwise none."""
+    bounds = mean_bounds(measured) if isinstance(measured, Statistics) else digits_bounds(measured)
+    return (bounds.low, bounds.high) if bounds.reliable else (None, None)
+
+
 def bounds_mark(bounds: Bounds, seeds: int) -> str:
     """The marks of an interval of so many seeds; empty for a 95% interval that can be trusted."""
     if bounds.kind is None:

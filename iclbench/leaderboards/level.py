@@ -14,8 +14,9 @@ import numpy as np
 from ..api.digits import digits
 from ..api.errors import RecordError
 from ..api.record import Record
-from ..api.statistics import Digits, Statistics, finite
+from ..api.statistics import Statistics, finite
 from ..runs.prompt_values import floor_values, prompt_values
+from .bounds import trusted
 
 
 class Level(NamedTuple):
@@ -48,15 +49,15 @@ def level_of(record: Record, statistics: Statistics | None = None) -> Level:
     statistics = statistics or record.metrics[record.ranking.metric]
     reached = statistics.digits
     if not has_digits_level(record):
-        low, high = _trusted(statistics)
+        low, high = trusted(statistics)
         return Level(statistics.mean, low, high)
     if reached is None:
         return Level(None, None, None)
     if record.ranking.has_digits:
-        low, high = _trusted(reached)
+        low, high = trusted(reached)
         return Level(reached.mean, low, high)
     # The largest error has the fewest digits.
-    low, high = _trusted(statistics)
+    low, high = trusted(statistics)
     errors = (statistics.mean, high, low)
     known = np.array([np.nan if error is None else error for error in errors])
     return Level(*(finite(d) for d in digits(known, reached.error)))
@@ -82,14 +83,6 @@ def levels_by_prompt(record: Record, *, floor: bool = False) -> np.ndarray | Non
     if ranking.has_digits and error is not None:
         levels = digits(levels, error.error)
     return levels if np.isfinite(levels).all() else None
-
-
-def _trusted(measured: Statistics | Digits) -> tuple[float | None, float | None]:
-    """The bounds of a mean if they are an interval; otherwise none."""
-    is_heavy = isinstance(measured, Statistics) and not measured.reliable
-    if measured.interval == "range over seeds" or is_heavy:
-        return None, None
-    return measured.low, measured.high
 
 
 def level_name(record: Record) -> str:

@@ -16,6 +16,7 @@ from ..runs.statistics import GRADE
 from ..runs.store import read_record
 from .arguments import argument_pairs
 from .board import grader_facts
+from .bounds import digits_bounds, mean_bounds
 from .groups import graded_in_all
 from .ranking import difference, ranked_values
 from .representative import is_one_training
@@ -115,9 +116,8 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
 def _is_reliable(record: Record, name: str, in_digits: bool) -> bool:
     """Whether the interval of what is compared can be trusted for the record alone."""
     statistics = record.metrics[name]
-    if in_digits and statistics.digits is not None:
-        return statistics.digits.interval != "range over seeds"
-    return statistics.reliable
+    of_digits = in_digits and statistics.digits is not None
+    return (digits_bounds(statistics.digits) if of_digits else mean_bounds(statistics)).reliable
 
 
 def _note(values: Sequence[np.ndarray], has_interval: bool, reliable: bool) -> str:

@@ -11,6 +11,7 @@ from ..api.record import MAIN, Record
 from ..api.results import Evaluation
 from ..api.statistics import Statistics
 from .board import Board
+from .bounds import trusted
 from .row import Row
 
 #: The first line of a matrix: the prompts that models train on.
@@ -158,17 +159,16 @@ def _interval(
 ) -> tuple[float, float] | None:
     """The 95% interval of a score; None for bounds of another kind."""
     statistics = evaluation.metrics.get(ranking.metric)
-    bounds = statistics.digits if statistics is not None and in_digits else statistics
-    if statistics is None or bounds is None:
+    measured = statistics.digits if statistics is not None and in_digits else statistics
+    if statistics is None or measured is None:
         return None
-    if bounds.interval == "range over seeds" or bounds.low is None or bounds.high is None:
-        return None
-    if not (in_digits or statistics.reliable):
+    low, high = trusted(measured)
+    if low is None or high is None:
         return None
     size = evaluation.target_size if relative else None
     if in_digits:
         # Digits of relative errors are moved by a constant.
         moved = math.log10(size) if size else 0.0
-        return bounds.low + moved, bounds.high + moved
-    low, high = (_divided(bound, statistics, size) for bound in (bounds.low, bounds.high))
+        return low + moved, high + moved
+    low, high = (_divided(bound, statistics, size) for bound in (low, high))
     return None if low is None or high is None else (low, high)

@@ -22,7 +22,16 @@ from .figure import View, figure
 from .heat import shared_maps
 from .metrics import metric_about
 from .minus import with_minus
-from .plots import MOST_LINES, Plot, best_of_models, lines_of, names_of, plot, spans_lines
+from .plots import (
+    MOST_LINES,
+    Plot,
+    best_of_models,
+    curve_line,
+    lines_of,
+    names_of,
+    plot,
+    spans_lines,
+)
 
 #: Numbers of one analysis that are listed, and plots of it.
 MOST_NUMBERS, MOST_PLOTS = 60, 24
@@ -95,7 +104,7 @@ def _overview(
             curves.setdefault(metric, []).append((row, curve))
     for metric, drawn in curves.items():
         statistic = curve_statistic(metric, drawn[0][0].record)
-        curves_drawn = [_line(curve, statistic) for _, curve in drawn]
+        curves_drawn = [curve_line(curve, statistic) for _, curve in drawn]
         lines = lines_of([row for row, _ in drawn], curves_drawn, about)
         task = about.task(drawn[0][0].record.spec.task)
         yield _curve_plot(metric, drawn[0][1].axis, statistic, lines, task)
@@ -119,7 +128,7 @@ def _record(name: str, placed: Placed, measured: Measured, label: str, about: De
                     metric,
                     curve.axis,
                     statistic,
-                    [{"name": statistic} | _line(curve, statistic)],
+                    [{"name": statistic} | curve_line(curve, statistic)],
                     task,
                 )
             )
@@ -189,10 +198,6 @@ def _curves(name: str, record: Record, measured: Measured) -> Iterator[tuple[str
         curve = record.curves.get(metric)
         if curve is not None and len(curve.values) > 1:
             yield metric, curve
-
-
-def _line(curve: Curve, statistic: str) -> Plot:
-    return {"x": curve.values, "y": getattr(curve, statistic)}
 
 
 def _curve_plot(

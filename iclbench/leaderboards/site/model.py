@@ -100,7 +100,7 @@ def _standing(name: str, everything: Sequence[Board], about: Descriptions) -> It
                 "setting": ", ".join(filter(None, [names[id(board)], board.dtype])),
                 "origin": row.origin,
                 "track": row.track_name,
-                "rank": rank_of_how_many(row, board),
+                "rank": rank_of_how_many(row, board) or row.unranked * row.is_trained,
                 "score": with_minus(formats.score(row.score, board.ranking)),
                 "unit": _unit(board, about),
                 "strip": strip(row, board, small=True),

@@ -203,7 +203,7 @@ def board_curves(board: Board, about: Descriptions) -> list[Plot]:
             continue
         first = with_curve[0].record
         statistic = curve_statistic(name, first)
-        curves = [_line(row.record.curves[name], statistic) for row in with_curve]
+        curves = [curve_line(row.record.curves[name], statistic) for row in with_curve]
         lines = lines_of(with_curve, curves, about)
         floor = first.main.floor.curves.get(name)
         lines += [_reference(first, floor, statistic)] if floor else []
@@ -259,7 +259,7 @@ def record_curves(record: Record, about: Description) -> list[Plot]:
             continue
         statistic = curve_statistic(name, record)
         shown = ["median", "mean"] if statistic == "median" else ["mean"]
-        lines: list[Plot] = [{"name": name} | _line(curve, name) for name in shown]
+        lines: list[Plot] = [{"name": name} | curve_line(curve, name) for name in shown]
         floor = record.main.floor.curves.get(name)
         lines += [_reference(record, floor, statistic)] if floor else []
         words, axis = about.metric(name), about.axis(curve.axis)
@@ -282,7 +282,8 @@ def _along(words: str, axis: str) -> str:
     return capitalized(words if words.endswith(f" by {axis}") else f"{words} by {axis}")
 
 
-def _line(curve: Curve, statistic: str) -> Plot:
+def curve_line(curve: Curve, statistic: str) -> Plot:
+    """A metric along its second axis; a mean has its bounds."""
     line: Plot = {"x": curve.values, "y": getattr(curve, statistic)}
     return line | ({"low": curve.low, "high": curve.high} if statistic == "mean" else {})
 
