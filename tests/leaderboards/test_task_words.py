@@ -100,7 +100,7 @@ def test_the_score_s_heading_says_what_is_averaged(boards, gradient, about):
     heads = {b.task: task(b.task, [b], about)["sections"][0]["score"] for b in [*boards, gradient]}
     assert heads["least-squares"] == "digits"
     assert heads["categorical"] == "mean negative log-likelihood in nats"
-    assert heads["gradient"] == "mean error of the last iterate"
+    assert heads["gradient"] == "mean squared error of the last iterate"
 
 
 def test_titles_tell_boards_of_one_setting_apart(gradient, about):
