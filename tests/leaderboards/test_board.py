@@ -37,12 +37,12 @@ def test_rows_without_a_significant_difference_share_a_rank(tmp_path):
     assert ranks == {0.02: "1–2", 0.0200001: "1–2", 1.0: "3"}
 
 
-def test_a_diverged_model_shares_no_rank_with_one_that_learned(tmp_path):
+def test_a_diverged_model_has_no_rank_beside_one_that_learned(tmp_path):
     spec = {**TINY, "seeds": 2, "model": "baseconv"}
     run(**spec, out=tmp_path)
     run(**spec, recipe_args={"optimizer": "sgd", "learning_rate": 1e12}, out=tmp_path)
     (board,) = iclbench.leaderboard(tmp_path)
-    assert [str(row.rank) for row in board.rows] == ["1", "2"]
+    assert [row.unranked for row in board.rows] == ["alone", "diverged"]
     assert [row.diverged for row in board.rows] == [0, 2]
     assert "2 diverged" in as_markdown(board_table(board))
 

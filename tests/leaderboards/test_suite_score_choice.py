@@ -43,7 +43,7 @@ def validated(name, steps, scores, seeds=2, trials=()):
         id=name,
         tuning=SimpleNamespace(document={"trials": list(trials)}),
         spec=SimpleNamespace(origin="trained", init=None, seeds=tuple(range(seeds))),
-        seeds=list(range(seeds)),
+        seeds=[SimpleNamespace(diverged_at=None)] * seeds,
         validation_curve=curve,
         training=SimpleNamespace(steps=20),
         track=None,

@@ -106,7 +106,9 @@ def test_a_board_counts_before_its_floor_is_known_and_where_it_names_a_solver(re
 def entry(label, track="1m", **scores):
     """An entry with these means and their intervals' half widths by board."""
     spec = SimpleNamespace(origin="trained", init=None, model=label, seeds=[0, 1])
-    record = SimpleNamespace(spec=spec, seeds=[1, 2], track=track, budget=None)
+    record = SimpleNamespace(
+        spec=spec, seeds=[SimpleNamespace(diverged_at=None)] * 2, track=track, budget=None
+    )
     known = {n: Score(mean, mean - half, mean + half) for n, (mean, half) in scores.items()}
     first = next(iter(known.values()))
     records = dict.fromkeys(known, record)

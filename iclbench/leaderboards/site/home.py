@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from .. import formats
 from .. import verdict_words as words
 from ..board import Board
-from ..curves import drawn_curve, median_curve
+from ..curves import median_curve
 from ..descriptions import Descriptions
 from ..findings import Judgement
 from ..grouping import grouped
@@ -135,7 +135,7 @@ def _has_operations(row: Row) -> bool:
 
 def _compute_line(row: Row) -> Plot:
     """The digits on validation prompts against operations; without points if there are none."""
-    curve = drawn_curve(row.record)
+    curve = row.record.validation_curve
     return {"x": curve.operations, "y": median_curve(curve)} if curve else {"x": [], "y": []}
 
 
