@@ -92,8 +92,15 @@ def make_rich(folder: Path, leaderboards: Path) -> Path:
         record = read_record(path)
         if record.spec.origin == "trained":
             trained.append((path, record))
+    objects = Objects(folder / "records")
     for number, (_, record) in enumerate(trained):
-        store.write(_changed(record, number, Objects(folder / "records")))
+        store.write(_changed(record, number, objects))
+    # One that was not trained has endings too.
+    known = map(read_record, list(store.paths()))
+    solver = next(
+        r for r in known if (r.spec.model, r.spec.dtype) == ("least-squares-qr", "float32")
+    )
+    store.write(solver.model_copy(update={"grader": _graded(objects)}).sealed())
     study = folder / "studies" / "least-squares-depth"
     shutil.copytree(leaderboards / "records" / "objects", study / "objects")
     for path, _ in trained:
@@ -107,14 +114,19 @@ def make_rich(folder: Path, leaderboards: Path) -> Path:
 
 def _changed(record: Record, number: int, objects: Objects) -> Record:
     """The record with a shift, an analysis, endings, and a state of its own size."""
-    lines = "".join(json.dumps(line) + "\n" for line in ENDINGS) + "no JSON\n[1]\n"
-    answers = objects.write(lines.encode("ascii"), "jsonl")
     shifted = record.main.model_copy(update={"shift": "noisy"})
     changes = {
         "evaluations": {"main": record.main, "noisy": shifted},
         "not_applicable": {"longer": "it has <b>positions</b>"},
         "analyses": {"attention-maps": [ANALYSIS for _ in record.seeds]},
-        "grader": GraderReport(name="reader", completions=2, answers=answers),
+        "grader": _graded(objects),
         "state_sizes": (64 * (number + 1),),
     }
     return record.model_copy(update=changes).sealed()
+
+
+def _graded(objects: Objects) -> GraderReport:
+    """The report of a grader that read two endings."""
+    lines = "".join(json.dumps(line) + "\n" for line in ENDINGS) + "no JSON\n[1]\n"
+    answers = objects.write(lines.encode("ascii"), "jsonl")
+    return GraderReport(name="reader", completions=2, answers=answers)
