@@ -158,7 +158,7 @@ def test_endings_are_shown_escaped_on_the_run_s_page_and_side_by_side(site, fold
     assert page.count("There was once") == 1
     assert page.count("words: 2") == 3
     assert "beside its name are its track and its training steps × prompts per step." in page
-    assert page.count("</a> <small>open budget, ") == 2
+    assert page.count("</a> <small>open budget, ") == 2 * 2  # of two beginnings
 
 
 def test_a_run_s_page_has_its_files_with_sizes_and_digests_and_its_citation(site, folder):
