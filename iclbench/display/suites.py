@@ -75,7 +75,7 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
 def _by_origin(overall: Table) -> list[Table]:
     """The lines of what was trained, then those of what it is compared with.
 
-    Those without a score are named in a note instead, if any has one.
+    Where any has a score, notes name the trained ones without it and count the others.
     """
     has_score = any(row["score"].text for row in overall.rows)
     shown = [row for row in overall.rows if row["score"].text or not has_score]
@@ -92,11 +92,12 @@ def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The models without a score: the names of those trained in each track, and how many others."""
     names = grouped((row for row in rows if row["origin"] == "trained"), lambda row: row["track"])
     lines = [
-        f"no score, track {track}: {', '.join(dict.fromkeys(row['model'] for row in members))}"
+        f"no score, {'open budgets' if track == OPEN else f'track {track}'}: "
+        + ", ".join(dict.fromkeys(row["model"] for row in members))
         for track, members in names.items()
     ]
     others = sum(row["origin"] != "trained" for row in rows)
-    return [*lines, f"no score: {others} solvers, constructions and others"] if others else lines
+    return [*lines, f"no score: {others} that were not trained"] if others else lines
 
 
 def _tracks(table: SuiteTable) -> list[str]:
@@ -162,7 +163,8 @@ def _notes(table: SuiteTable) -> list[str]:
             "rank: models of a track are compared by their means over the boards that all of them "
             "have; a model is ahead of another only if their intervals do not overlap, lengthened "
             "to hold for all of them at once. Compare no other means",
-            "no rank: a trained model lacks some of these boards, or a record that is ranked there",
+            "no rank: a trained model lacks one of these boards, or its record on one has no rank "
+            "there",
             "boards: how many the score is over, of those that count",
         ]
     if any(entry.mean is None for entry in table.entries):
@@ -249,7 +251,9 @@ def _number(value: float | None) -> str:
 
 def _level(value: float | None, in_digits: bool) -> str:
     """What a board ranks by; of digits, two decimals mean something."""
-    return f"{value:.2f}" if in_digits and value is not None else _number(value)
+    if not in_digits or value is None:
+        return _number(value)
+    return f"{round(value, 2) + 0.0:.2f}"
 
 
 def _state(*records: Record) -> Cell:

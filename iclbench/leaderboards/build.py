@@ -106,8 +106,8 @@ def published(records: Path, refused: Refused, *, whole: bool = False) -> list[B
         if records.parent.is_dir():
             above = shlex.quote(str(records.parent))
             hint = (
-                f"; `iclbench view {above}` shows results, `iclbench submit {above} --to FOLDER` "
-                "copies them into such a folder"
+                f"; `iclbench view {above}` shows results, and `iclbench submit {above} --to "
+                "FOLDER` copies them into such a folder"
             )
         raise UsageError(f"there is no folder {records}{hint}")
     boards = sound_boards(RecordStore(records), refused, whole=whole)

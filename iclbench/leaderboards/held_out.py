@@ -29,7 +29,8 @@ def pending(rows: Iterable[tuple[Path, Record, HeldOut | None]]) -> set[str]:
         and (record.proof is not None or folder.name == RECORDS)
     ]
     evaluating = {folder for folder, _, evaluated in known if evaluated is not None}
-    # By its files, since `rows` may be those of one board; not for each, since it may have many.
+    # A folder's files decide, since `rows` may be those of one board. Only folders that are still
+    # open are searched, which may be large.
     for folder in {folder for folder, _ in waiting} - evaluating:
         if any(folder.glob(f"*/*{SUFFIX}")):
             evaluating.add(folder)

@@ -35,8 +35,9 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
         "that board has such rows. If not, it uses another one, so compare the settings in the "
         "lists below the tables first. A task's page has all boards, and ranks each track "
         "separately. Each cell shows one row of the model on that board, chosen in this order of "
-        "preference: random initial weights before given ones; seeds 0, 1, 2, … before one seed "
-        "or chosen seeds; the track of most of the board's models (if several tie, the longest) "
+        "preference: random initial weights before given ones; seeds 0, 1, 2, … before one seed, "
+        "chosen seeds, much more training than the budget, or a training that diverged for every "
+        "seed; the track of most of the board's models (if several tie, the longest) "
         "before other tracks, which the cell names; then the best row. What a cell shows depends "
         "on the task:",
         bullets(

@@ -14,7 +14,7 @@ from ..api.record import Record
 from ..runs.prompt_values import floor_values, prompt_values
 from ..runs.statistics import GRADE
 from ..runs.store import read_record
-from .arguments import argument_pairs
+from .arguments import argument
 from .board import grader_facts
 from .bounds import digits_bounds, mean_bounds
 from .groups import graded_in_all
@@ -73,9 +73,10 @@ def paired_lines(first: Record, second: Record) -> list[dict[str, Any]]:
 
 
 def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
-    """The arguments of each that differ from the other's, as `name=value,…`."""
+    """The arguments of each that differ from the other's, as `name=value, …`."""
     for args, others in ((first, second), (second, first)):
-        yield argument_pairs({k: v for k, v in args.items() if k not in others or others[k] != v})
+        pairs = [(k, v) for k, v in args.items() if k not in others or others[k] != v]
+        yield ", ".join(f"{name}={argument(value)}" for name, value in pairs) or "none"
 
 
 def _task(record: Record) -> str:

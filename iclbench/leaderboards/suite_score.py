@@ -79,8 +79,7 @@ class SuiteRow:
     def has_doubtful_record(self) -> bool:
         """Whether any score of its mean is of a record that has no rank on its board either.
 
-        It has one seed, or seeds that may be the best of many, took much more than its budget, or
-        diverged for every seed.
+        It has one seed or chosen seeds, took much more than its budget, or diverged for every seed.
         """
         records = [self.records[board] for board in self.counted]
         return self.has_one_seed or any(

@@ -165,7 +165,10 @@ def _check_asked(asked: Asked, task: Task[Any], config: Config) -> None:
 
 
 def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) -> str | None:
-    """How the module's form for several replicas at once differs from each one's, or None."""
+    """How the module's form for several replicas at once differs from each one's, or None.
+
+    Raises ConformanceError where a loss or gradient is not finite.
+    """
     cpu, dtype = torch.device("cpu"), torch.get_default_dtype()
     modules = [architecture.build(task.signature, config) for _ in range(3)]
     if not any(parameter.requires_grad for parameter in modules[0].parameters()):

@@ -94,4 +94,4 @@ def _file_lock(path: Path) -> BaseFileLock:
     # Later versions make a file in its place where a file system has no locks, which outlives it.
     known = inspect.signature(FileLock).parameters
     strict: dict[str, Any] = {"fallback_to_soft": False} if "fallback_to_soft" in known else {}
-    return FileLock(path, blocking=False, **strict)
+    return FileLock(path, timeout=0, **strict)

@@ -13,6 +13,7 @@ from iclbench.api.config import parse_config
 from iclbench.leaderboards import values
 from iclbench.leaderboards.findings import _pairs, _verdict, judge
 from iclbench.leaderboards.values import Value, numbers_of
+from iclbench.leaderboards.verdict_words import lowered
 
 
 def test_half_of_the_seeds_are_not_most():
@@ -22,23 +23,31 @@ def test_half_of_the_seeds_are_not_most():
 
 
 @pytest.mark.parametrize(
-    ("ranges", "verdict"),
+    ("ranges", "verdict", "reason"),
     [
-        ({"reproduced": (0.0, 1e9), "in_kind": None, "contradicted": (1e9, 1e9)}, "in kind"),
-        ({"reproduced": (1e8, 1e9), "in_kind": None, "contradicted": (0, 1e7)}, "not shown"),
+        ({"reproduced": (0.0, 1e9), "in_kind": None, "contradicted": (1e9, 1e9)}, "in kind",
+         "One seed shows it in kind at most."),
+        ({"reproduced": (1e8, 1e9), "in_kind": None, "contradicted": (0, 1e7)}, "not shown",
+         "One seed contradicts nothing."),
+        ({"reproduced": (1e8, 1e9), "in_kind": (0, 1e9), "contradicted": (1e9, 1e9)}, "in kind",
+         ""),
     ],
-)
-def test_one_trained_seed_shows_a_claim_in_kind_and_contradicts_none(tmp_path, ranges, verdict):
+)  # fmt: skip
+def test_one_trained_seed_shows_a_claim_in_kind_and_contradicts_none(
+    tmp_path, ranges, verdict, reason
+):
     args = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke"}
     trained = run(model="lsa", **args, eval_prompts=16, seeds=1, out=tmp_path)
     solver = run(model="zero", **args, eval_prompts=16, out=tmp_path)
     where = {"metric": "squared_error", "where": {"model": "lsa"}}
     asked = finding(compare="value", first=where, second=None, **ranges)
-    assert judge(asked, [trained]).verdict == verdict
+    judgement = judge(asked, [trained])
+    assert (judgement.verdict, lowered(judgement)) == (verdict, reason)
     of_solver = finding(
         compare="value", first={**where, "where": {"model": "zero"}}, second=None, **ranges
     )
-    assert judge(of_solver, [solver]).verdict in {"reproduced", "contradicted"}
+    without = judge(of_solver, [solver])
+    assert (without.verdict == verdict, lowered(without)) == (not reason, "")
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ import re
 
 import pytest
 
-from iclbench import RecordStore, run
+from iclbench import RecordStore, leaderboard, run
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.reading import boards_of
+from iclbench.leaderboards.site import plots
 from iclbench.leaderboards.site.figure import figure, figures
 from iclbench.leaderboards.site.plot_notes import MOST_BANDS, SEEDS
 from iclbench.leaderboards.site.plots import (
@@ -18,7 +19,9 @@ from iclbench.leaderboards.site.plots import (
     LONGEST_Y,
     MOST_NAMES,
     _along,
+    best_of_models,
     board_curves,
+    drawn_rows,
     plot,
     record_curves,
 )
@@ -219,3 +222,17 @@ def test_a_long_name_of_the_vertical_axis_is_above_the_plot():
         view = figure(plot("t", "x", name, lines([1.0]), log=False))
         assert view["y"] == {"title": name, "log": False, "integers": True, "above": is_above}
         assert (name in view["svg"]) != is_above
+
+
+def test_of_more_rows_than_are_drawn_the_best_of_each_origin_is(leaderboards, monkeypatch):
+    (board,) = (
+        one
+        for one in leaderboard(leaderboards)
+        if (one.task, one.dtype) == ("least-squares", "float32")
+    )
+    best = best_of_models(board.rows)
+    assert drawn_rows(board.rows) == best
+    monkeypatch.setattr(plots, "MOST_LINES", 2)
+    origins = [row.origin for row in drawn_rows(board.rows)]
+    assert sorted(origins[:2]) == ["constructed", "solver"]
+    assert sorted(origins) == sorted(row.origin for row in best)

@@ -89,15 +89,15 @@ def _points(name: str, points: dict[str, Any]) -> go.Scatter:
     import plotly.graph_objects as go
 
     labels = points.get("text")
-    texts = shown_labels(name, labels) if isinstance(labels, list) else None
+    texts = shown_labels(name, labels) if isinstance(labels, list) else []
     return go.Scatter(
         x=points.get("x"),
         y=points.get("y"),
-        text=None if texts is None else [escaping.plotly(text) for text in texts],
-        mode="markers+text",
+        text=[escaping.plotly(text) for text in texts],
+        mode="markers+text" if texts else "text",
         marker={
             "color": "rgba(255, 255, 255, 0.85)",
-            "size": [BEHIND_DOT if text == DOT else BEHIND_LABEL for text in texts or ()],
+            "size": [BEHIND_DOT if text == DOT else BEHIND_LABEL for text in texts],
         },
         textfont={"color": "#c0392b"},
         showlegend=False,

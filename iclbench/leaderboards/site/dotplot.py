@@ -191,7 +191,7 @@ def axis_of(board: Board, rows: Sequence[Row], marks: Sequence[Reference]) -> Ax
         within = min if is_reversed(board) else max
         scores = [within(v, chance[0]) for v in scores]
     low, high = extent([*known, *scores], log=False) or (0.0, 1.0)
-    if is_error(board.rows[0].record) and spans_magnitudes([low, high]):
+    if is_error(board.first) and spans_magnitudes([low, high]):
         margin = high**0.06 / low**0.06  # high / low may overflow
         return Axis(low / margin, high * margin, log=True)
     margin = 0.06 * (high - low) or max(0.5, abs(low) / 20)  # beside 1e17, 0.5 is nothing

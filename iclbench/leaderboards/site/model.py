@@ -100,7 +100,7 @@ def _standing(name: str, everything: Sequence[Board], about: Descriptions) -> It
                 "setting": ", ".join(filter(None, [names[id(board)], board.dtype])),
                 "origin": row.origin,
                 "track": row.track_name,
-                "rank": rank_of_how_many(row, board) or row.unranked * row.is_trained,
+                "rank": rank_of_how_many(row, board) or (row.unranked if row.is_trained else ""),
                 "score": with_minus(formats.score(row.score, board.ranking)),
                 "unit": _unit(board, about),
                 "strip": strip(row, board, small=True),
@@ -166,7 +166,7 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
     """What was validated while the model was trained, against operations; a line for each board.
 
     Digits share one figure; every other metric has its own. The last figure's note names the boards
-    whose evaluation takes too long for a curve.
+    without a curve.
     """
     lines: dict[tuple[bool, str, str, bool], list[Plot]] = {}
     without = []
@@ -182,7 +182,7 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
         cost = "operations" if None not in curve.operations else "steps"
         line = {"name": line_name, "x": getattr(curve, cost), "y": median_curve(curve)}
         # Digits come first, and are logarithms already.
-        may_be_log = not board.has_digits and is_error(board.rows[0].record)
+        may_be_log = not board.has_digits and is_error(board.first)
         key = not board.has_digits, _unit(board, about), cost, may_be_log
         lines.setdefault(key, []).append(line)
     plots = []
@@ -191,7 +191,7 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
         title = f"{capitalized(words)} while training"
         log_x = any(v > 0 for line in members for v in line["x"])
         log = may_be_log and spans_lines(members)
-        y = f"mean {'digits' if unit == 'digits' else unit} on validation prompts"
+        y = f"mean {unit} on validation prompts"
         plots.append(plot(title, COST_TITLES[cost], y,
                           members, log=log, log_x=log_x, most=MOST_LINES))  # fmt: skip
     if plots and without:

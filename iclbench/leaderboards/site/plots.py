@@ -132,7 +132,7 @@ def best_of_models(rows: Iterable[Row]) -> list[Row]:
 
 
 def drawn_rows(rows: Iterable[Row]) -> list[Row]:
-    """As `best_of_models`; of more than are drawn, the best of each origin is among the first."""
+    """As `best_of_models`; where not all can be drawn, the best of each origin has a place."""
     best = best_of_models(rows)
     if len(best) <= MOST_LINES:
         return best
@@ -221,7 +221,7 @@ def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
     metric = about.metric_of(board)
     score = digits_of(metric) if board.has_digits else metric
     # Digits are logarithms already.
-    may_be_log = not board.has_digits and is_error(board.rows[0].record)
+    may_be_log = not board.has_digits and is_error(board.first)
     plots = []
     for cost in ("operations", "seconds"):
         drawn = [(row, validation_line(row.record, cost)) for row in rows]

@@ -35,7 +35,7 @@ def sample_sets(
 def _samples(
     board: Board, title: str, folder: Path, prompts: Prompts, about: Descriptions
 ) -> View | None:
-    drawn = prompts.of(board.rows[0].record)
+    drawn = prompts.of(board.first)
     graded = compared(board.rows, Objects(folder))
     if isinstance(drawn, str) and not graded:
         return None

@@ -32,7 +32,7 @@ def by_evaluation(boards: Iterable[Board]) -> dict[str, list[Board]]:
     Sets of the task's newest version come first, of these those whose rows have a track, and among
     those the one with the most rows.
     """
-    groups = grouped(boards, lambda board: _evaluation_key(board.rows[0].record))
+    groups = grouped(boards, lambda board: _evaluation_key(board.first))
     return dict(sorted(groups.items(), key=_standing))
 
 

@@ -12,7 +12,11 @@ from iclbench import Recipe, UsageError
 from iclbench.training.optimizers import choice
 from iclbench.training.optimizers.base import Update
 from iclbench.training.optimizers.choice import make_optimizer, with_whole_optimizer
-from iclbench.training.optimizers.torch_optimizer import _put_tensors, _take_tensors
+from iclbench.training.optimizers.torch_optimizer import (
+    TorchOptimizer,
+    _put_tensors,
+    _take_tensors,
+)
 
 
 def recipe(name, arguments) -> Recipe:
@@ -130,3 +134,17 @@ def test_a_state_goes_where_its_parameters_are():
     written = {name: torch.ones(tensor.shape) for name, tensor in kept.items()}
     placed = _put_tensors(tree, written, {}, torch.device("meta", 0))
     assert [placed[name].device.type for name in state] == ["meta", "cpu"]
+
+
+def test_a_class_that_needs_a_learning_rate_gets_that_of_each_step():
+    class Plain(torch.optim.SGD):
+        def __init__(self, params, lr):
+            super().__init__(params, lr)
+
+    replicas = three_replicas()
+    before = replicas.flat.clone()
+    optimizer = TorchOptimizer(replicas, "Plain", Plain, {})
+    grad = torch.ones_like(replicas.flat)
+    rates = torch.tensor([0.1, 0.2, 0.3], dtype=replicas.flat.dtype)
+    optimizer.update(Update(grad, rates, torch.ones(3, dtype=torch.bool), 1))
+    torch.testing.assert_close(replicas.flat, before - rates[:, None])
