@@ -153,7 +153,6 @@ def test_endings_are_shown_escaped_on_the_run_s_page_and_side_by_side(site, fold
     for record in trained(folder):
         assert "a &lt;b&gt;fox&lt;/b&gt;." in read(site, f"runs/{record.id}.html")
     page = read(site, "samples/least-squares.html")
-    # Those of two trained models and of a solver, which has no budget.
     assert page.count("a &lt;b&gt;fox&lt;/b&gt;.") == 3
     assert page.count("There was once") == 1
     assert page.count("words: 2") == 3
