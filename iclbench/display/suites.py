@@ -81,11 +81,12 @@ def _by_origin(overall: Table) -> list[Table]:
     shown = [row for row in overall.rows if row["score"].text or not has_score]
     trained = [row for row in shown if row["origin"] == "trained"]
     others = [row for row in shown if row["origin"] != "trained"]
-    parts = [replace(overall, rows=rows, title="") for rows in (trained, others) if rows]
     without = [row for row in overall.rows if not row["score"].text]
-    notes = _left_out(without) if has_score else []
-    first = [replace(part, notes=(*part.notes, *notes)) for part in parts[:1]]
-    return [*first, *(replace(part, notes=()) for part in parts[1:])]
+    notes = (*overall.notes, *(_left_out(without) if has_score else ()))
+    kinds = [rows for rows in (trained, others) if rows]
+    # The notes stand below the first table.
+    pairs = zip(kinds, (notes, ()), strict=False)
+    return [replace(overall, rows=rows, title="", notes=below) for rows, below in pairs]
 
 
 def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -27,6 +27,8 @@ from .support import Support
 MOST_COLUMNS = 18
 #: What an empty cell shows: the model can't do the board, or has no result there.
 UNSUPPORTED, NOT_RUN = "–", "·"
+#: What the title of a column says of data that stand in for those of a paper.
+STAND_IN = "(stand-in)"
 #: The color of the floor, in percent of the style sheet's.
 FULL = 85
 
@@ -55,7 +57,9 @@ def tables(boards: Sequence[Board], about: Descriptions) -> View:
     ]
     drawn = [table for choice in choices if (table := _table(choice, boards, about, support))]
     return {"origins": origins, "dtypes": dtypes, "tracks": tracks if len(tracks) > 1 else [],
-            "tables": drawn, "has_one_seed": any(map(_has_one_seed, drawn))}  # fmt: skip
+            "tables": drawn, "has_one_seed": any(map(_has_one_seed, drawn)),
+            "has_stand_in": any(STAND_IN in c["title"] for t in drawn for c in t["columns"]),
+            }  # fmt: skip
 
 
 def _fits(row: Row, choice: Choice) -> bool:
