@@ -71,7 +71,7 @@ def simulate_boards(scenario: BoardScenario, seeds: int, boards: int) -> dict[st
         if scenario.gain:
             values[:half] += scenario.gain
         rows = len(values)
-        board = ranks(list(values), scenario.better)
+        board = ranks(list(values), scenario.better, in_digits=scenario.better == "higher")
         # A row is at most beaten by the other half, and beats at most the other half.
         groups = (board[:half], board[half:]) if scenario.gain else (board,)
         first = (1, 1 + half)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
@@ -23,20 +24,38 @@ class Config(BaseModel):
     @classmethod
     def _refuse_bool_as_number(cls, values: Any) -> Any:
         # pydantic accepts true as 1, so `layers=true` would train one layer.
-        for name, value in values.items() if isinstance(values, dict) else ():
-            # The type of the value first: a record has thousands of them, and hardly any is a bool.
-            items = value if isinstance(value, list | tuple) else (value,)
-            if bool not in map(type, items) or name not in cls.model_fields:
-                continue
-            allowed = set(_types_in(cls.model_fields[name].annotation))
-            if allowed & {int, float} and bool not in allowed:
-                raise ValueError(f"{name}: a number is needed (got {value})")
+        if isinstance(values, dict):
+            for name in _number_fields(cls) & values.keys():
+                for given in _leaves(values[name]):
+                    if isinstance(given, bool):
+                        raise ValueError(f"{name}: a number is needed (got {given})")
         return values
 
 
-def _types_in(annotation: Any) -> Iterator[Any]:
-    """An annotation and all that it is made of."""
-    yield annotation
+@functools.cache
+def _number_fields(config: type[BaseModel]) -> frozenset[str]:
+    """The fields that take numbers, or collections of them, and neither booleans nor models."""
+    return frozenset(
+        name
+        for name, field in config.model_fields.items()
+        if {int, float} & (types := set(_types_in(field.annotation)))
+        and not any(issubclass(part, bool | BaseModel) for part in types)
+    )
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """A value, or what its lists and dictionaries hold."""
+    if isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _types_in(annotation: Any) -> Iterator[type]:
+    """The classes that an annotation such as `list[int | None]` is made of."""
+    if isinstance(annotation, type):
+        yield annotation
     for part in get_args(annotation):
         yield from _types_in(part)
 

@@ -28,6 +28,10 @@ _DEVICES = frozenset({"con", "prn", "aux", "nul"}) | {
 _ENTRY_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+([.+-][A-Za-z0-9_]+)*")
 
+#: Printable characters that look like none, or that cover others: blank letters of Hangul and
+#: Braille, and combining marks that strike through or enclose.
+_HIDDEN = re.compile("[\u115f\u1160\u2800\u3164\uffa0\u0334-\u0338\u0488\u0489\u20d2-\u20f0]")
+
 #: A short text that a page shows in one line, such as the name of a device.
 Label = Annotated[str, MaxLen(500)]
 
@@ -46,14 +50,19 @@ def is_plain_name(text: str) -> bool:
     return len(text) <= MOST_NAME and _PLAIN_NAME.fullmatch(text) is not None and not is_device
 
 
-def visible(text: str, most: int = MOST_TEXT) -> str:
-    """The text with `?` for what a page or a terminal would not show, and at most `most` long.
+def is_visible(text: str) -> bool:
+    """Whether a page or a terminal shows all of a text as characters in one line.
 
-    Such are line breaks, control characters, marks that reverse the direction of writing, and
-    halves of characters.
+    It does not show line breaks, control characters, marks that reverse the direction of writing,
+    halves of characters, letters that are blank, and marks that strike through or enclose others.
     """
+    return text.isprintable() and (text.isascii() or _HIDDEN.search(text) is None)
+
+
+def visible(text: str, most: int = MOST_TEXT) -> str:
+    """The text with `?` for all that is not visible, and at most `most` long."""
     shown = text if len(text) <= most else text[: most - 1] + "…"
-    return shown if shown.isprintable() else "".join(c if c.isprintable() else "?" for c in shown)
+    return shown if is_visible(shown) else "".join(c if is_visible(c) else "?" for c in shown)
 
 
 def shown(value: Any) -> str:
@@ -123,7 +132,7 @@ def _is_fine(content: Any) -> bool:
             elif kind is list or kind is tuple:
                 inner += value
             elif kind is str:
-                if len(value) > MOST_TEXT or not value.isprintable():
+                if len(value) > MOST_TEXT or not is_visible(value):
                     return False
             elif kind is float:
                 if not math.isfinite(value):
@@ -145,7 +154,7 @@ def _problem(value: Any) -> str | None:
     if isinstance(value, str):
         if len(value) > MOST_TEXT:
             return f"a text of {len(value):,} characters; at most {MOST_TEXT:,} are allowed"
-        return None if value.isprintable() else f"{visible(value, 40)!r} has invisible characters"
+        return None if is_visible(value) else f"{visible(value, 40)!r} has invisible characters"
     if isinstance(value, float):
         return None if math.isfinite(value) else "a number that is not finite"
     if isinstance(value, int):

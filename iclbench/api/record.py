@@ -193,9 +193,8 @@ class Record(Stored):
         """Refuse names that lead out of a folder or break a table, and results that don't fit."""
         results = list(self.evaluations.values())
         names = [self.spec.task, self.spec.model, *self.evaluations, *self.not_applicable]
-        names += [*self.analyses, *(plugin.name for plugin in self.plugins)]
-        names += [*self.spec.metrics, *([self.grader.name] if self.grader else [])]
-        names += [self.track] if self.track else []
+        names += [*self.analyses, *self.spec.metrics, *(plugin.name for plugin in self.plugins)]
+        names += [name for name in (self.grader and self.grader.name, self.track) if name]
         names += [name for e in results for part in (e, e.floor) for name in part.metrics]
         for name in names:
             if not is_plain_name(name):
@@ -204,12 +203,13 @@ class Record(Stored):
             raise ValueError(f"its evaluation {MAIN!r} or the metric that ranks is missing")
         if not self.seeds or any(len(e.seeds) != len(self.seeds) for e in results):
             raise ValueError("its results are not those of its seeds")
-        curve = self.training.curve if self.training else []
-        by_seed = self.validation_curve.mean if self.validation_curve else self.seeds
-        if any(len(losses) != len(self.seeds) for losses in curve[:1]):
-            raise ValueError("its training curve is not that of its seeds")
-        if len(by_seed) != len(self.seeds):
-            raise ValueError("its validation curve is not that of its seeds")
+        if any(e.prompts != self.spec.eval_prompts for e in results):
+            raise ValueError("its results are not those of as many prompts as its spec says")
+        losses = [len(of_seeds) for of_seeds in (self.training.curve if self.training else [])[:1]]
+        means = [len(self.validation_curve.mean)] if self.validation_curve else []
+        for kind, counts in (("training", losses), ("validation", means)):
+            if set(counts) - {len(self.seeds)}:
+                raise ValueError(f"its {kind} curve is not that of its seeds")
         for name, analyses in self.analyses.items():
             if not isinstance(analyses, list) or len(analyses) != len(self.seeds):
                 raise ValueError(f"the analysis {name!r} is not that of its seeds")

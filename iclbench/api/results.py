@@ -17,6 +17,8 @@ from .statistics import Curve, Statistics
 FIRST_PROMPTS, MOST_NUMBERS = 3, 32
 #: The most values of all metrics of an evaluation: 1 GiB.
 MOST_VALUES = 2**27
+#: The most cases of a task, each of which has all prompts, and the most values along an axis.
+MOST_CASES, MOST_POINTS = 100, 10_000
 #: Numbers by seed, prompt and place in the answer; None where one is not finite.
 Answers = tuple[tuple[tuple[float | None, ...], ...], ...]
 
@@ -107,6 +109,12 @@ class Evaluation(Config):
                     raise ValueError(f"the curve of {name!r} is not as long as its floor's")
         if any(set(metrics) != set(self.metrics) for metrics in self.seeds):
             raise ValueError("the metrics of its seeds differ")
+        self._check_values()
+        self._check_answers()
+        return self
+
+    def _check_values(self) -> None:
+        """Refuse values of other seeds and prompts: a tiny file may unpack to any size."""
         for name, reference in self.values.items():
             if not _is_array(reference, 2) or (reference.shape or ())[0] != len(self.seeds):
                 raise ValueError(f"the values of {name!r} are not those of its seeds and prompts")
@@ -117,8 +125,12 @@ class Evaluation(Config):
             total = sum(math.prod(file.shape or ()) for file in files.values())
             if total > MOST_VALUES:
                 raise ValueError(f"it has {total:,} values; at most {MOST_VALUES:,} are read")
-        self._check_answers()
-        return self
+        shapes = [tuple(file.shape or ())[1:] for file in self.values.values()]
+        shapes += [tuple(file.shape or ()) for file in self.floor.values.values()]
+        for rows, *points in shapes:
+            # A file of a few bytes may unpack to any number of zeros.
+            if rows > MOST_CASES * self.prompts or any(n > MOST_POINTS for n in points):
+                raise ValueError(f"it has values of {rows:,} prompts; {self.prompts:,} are its own")
 
     def _check_answers(self) -> None:
         if self.answers is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..api.record import Record
 from ..leaderboards.formats import digits, short
+from ..leaderboards.paired import SIGNIFICANCE
 from ..leaderboards.pairs import paired_lines
 from .records import title_of
 from .table import Cell, Column, Row, Table
@@ -54,7 +55,13 @@ def _row(line: Mapping[str, Any]) -> Row:
     for name in ("difference", "low", "high"):
         if abs(line[name]) <= rounding:
             cells[name] = Cell(write(0.0), line[name])
-    low, high = cells["low"].text, cells["high"].text
+    # An interval that excludes 0 must not seem to include it.
+    low, high = (
+        f"{line[name]:.1g}"
+        if line["p"] < SIGNIFICANCE and cells[name].text == write(0.0)
+        else cells[name].text
+        for name in ("low", "high")
+    )
     return {
         **line,
         **cells,
@@ -66,4 +73,8 @@ def _row(line: Mapping[str, Any]) -> Row:
 
 
 def _p(value: float) -> str:
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
+    if value < 0.001:
+        return "<0.001"
+    text = f"{value:.3f}"
+    # A significant p must not seem to be at the level.
+    return f"<{text}" if value < SIGNIFICANCE <= float(text) else text

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..api.errors import RecordError
 from ..api.ranking import Ranking
 from ..api.record import Record
 from ..api.results import Evaluation
 from ..api.spec import canonical_json
 from ..console import counted
+from ..devices import machine_memory
 from ..files import path_of
 from ..runs.code import installed_code
 from ..runs.statistics import GRADE
@@ -31,6 +34,8 @@ from .row import Row
 if TYPE_CHECKING:
     import pandas as pd
 
+#: How often a row holds its values: as measured, in digits, and as they rank.
+ROW_COPIES = 3
 #: What a notebook shows of a board, of the columns of its frame.
 _SHOWN = {
     "rank": "rank",
@@ -205,12 +210,33 @@ class Places(Protocol):
 def boards(records: Sequence[Record], store: Places) -> Boards:
     """One board for each set of comparable records of the store.
 
-    Raises RecordError if the values of a record's prompts are missing or were changed.
+    Raises RecordError if the values of a record's prompts are missing or were changed, or if all of
+    them need more memory than this machine has.
     """
+    _require_memory(records)
     paths = {record.id: store.path_of(record) for record in records}
     installed = installed_code()
     rows = [rows_of(paths, group, installed) for group in comparable(records)]
     return Boards(Board(of_board, floor_of(of_board[0].record)) for of_board in rows)
+
+
+def _require_memory(records: Sequence[Record]) -> None:
+    """Raise RecordError for records of which the values can't be held at once.
+
+    Compressed, they may be tiny: a stranger's record could else end the process.
+    """
+    sizes = {
+        record.id: ROW_COPIES * 8 * math.prod(record.main.values[record.ranking.metric].shape or ())
+        for record in records
+    }
+    needed, memory = sum(sizes.values()), machine_memory()
+    if needed > memory:
+        largest = max(sizes, key=sizes.__getitem__)
+        raise RecordError(
+            f"the values of {counted(len(sizes), 'record')} need {needed / 1e9:,.0f} GB of memory; "
+            f"this machine has {memory / 1e9:,.0f} GB, and {largest} alone needs "
+            f"{sizes[largest] / 1e9:,.1f} GB"
+        )
 
 
 def comparable(records: Sequence[Record]) -> list[list[Record]]:

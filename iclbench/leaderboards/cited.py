@@ -40,7 +40,7 @@ class Cited(Config):
     differs: str = Field(min_length=1, max_length=300, description="from the boards of the task")
     source: str = Field(min_length=1, max_length=300, description="paper, and figure or section")
     url: str = Field(
-        "", max_length=300, pattern=r"^(https://[^\s\"<>]+)?$", description="the paper"
+        "", max_length=300, pattern=r"^(https://[\w./?=&%#~-]+)?$", description="the paper"
     )
 
     @property

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from collections.abc import Container, Iterable, Sequence
 
 #: What Markdown gives a meaning to, anywhere in a line.
-_MARKDOWN = re.compile(r"([\\`*\[\]|~])|(?<!\w)(_)|(_)(?!\w)")
+_MARKDOWN = re.compile(r"([\\`*\[\]|~$])|(?<!\w)(_)|(_)(?!\w)")
 #: Programs take cells that begin so for formulas.
 _FORMULA = ("=", "+", "-", "@")
 #: Intervals, which may begin like formulas, with their marks.
@@ -44,7 +45,9 @@ def csv_cell(value: object) -> object:
     """A cell of a CSV file; `'` before a text that a spreadsheet would run as a formula."""
     if not isinstance(value, str) or _INTERVAL.fullmatch(value):
         return value
-    return f"'{value}" if value.startswith(_FORMULA) else value
+    # Some programs read wide forms of these characters as the plain ones.
+    first = unicodedata.normalize("NFKC", value[:1])
+    return f"'{value}" if first.startswith(_FORMULA) else value
 
 
 def plotly(text: str) -> str:

@@ -239,4 +239,6 @@ def _compared(finding: Finding, values: Sequence[float]) -> float:
     first, second = values
     if finding.compare == "difference":
         return first - second
+    if not math.isfinite(second):
+        return math.nan  # a ratio to what is lost would be 0, whatever the first is
     return first / second if second else math.copysign(math.inf, first) if first else math.nan

@@ -11,7 +11,7 @@ from ..api.ranking import Ranking
 from ..api.record import Record
 from ..console import counted
 from .bounds import ONE_SEED, RANGE, UNRELIABLE, Bounds, bounds_mark, bounds_of
-from .ranking import Difference
+from .paired import Difference
 from .representative import is_one_training
 from .row import Row
 from .sizes import known_parameters

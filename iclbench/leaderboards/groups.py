@@ -26,10 +26,10 @@ from .bounds import bounds_of
 from .floor import floor_of
 from .formats import difference_mark
 from .labels import labels_of
+from .paired import difference
 from .ranking import (
     Rank,
     best_first,
-    difference,
     ranked_values,
     ranks,
 )
@@ -156,7 +156,9 @@ def _standings(
         # A rank of 1 would say that the row is better than others.
         reasons[ranked.pop()] = ALONE
     most_seeds = max(len(records[i].seeds) for i in group)
-    by_row = dict(zip(ranked, ranks([measured[i].ranked for i in ranked], direction), strict=True))
+    in_digits = records[0].ranking.has_digits
+    of_ranked = ranks([measured[i].ranked for i in ranked], direction, in_digits=in_digits)
+    by_row = dict(zip(ranked, of_ranked, strict=True))
     standings = []
     above: int | None = None
     for i in ordered:
@@ -205,13 +207,11 @@ def _against_chance(record: Record, ranked: np.ndarray, chance: np.ndarray | Non
         return ""
     if not np.isfinite(ranked).all():
         return "worse than chance"
-    paired = difference(ranked, chance)
+    paired = difference(ranked, chance, in_digits=record.ranking.has_digits)
     if not paired.is_significant:
         near = negligible_gain(record.ranking, float(chance.mean()))
-        furthest = max(-paired.low, paired.high)
-        if not np.isfinite(furthest):  # no interval: the seeds themselves
-            furthest = float(np.abs(ranked.mean(axis=1) - chance.mean()).max())
-        return "at chance" if furthest <= near else "perhaps at chance"
+        is_near = -near <= paired.low and paired.high <= near
+        return "at chance" if is_near else "perhaps at chance"
     is_better = (paired.mean > 0) == (record.ranking.better_score == "higher")
     return "" if is_better else "worse than chance"
 

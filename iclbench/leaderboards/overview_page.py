@@ -71,8 +71,10 @@ def _marks() -> list[str]:
         "*chance*: the model ignores the examples. "
         f"{'; '.join(f'{mark} {text}' for text, mark in formats.CHANCE_MARKS.items())}.",
         f"{formats.UNTUNED}: not tuned. {formats.TUNED_AT_CHANCE}: tuned at chance; no trial of "
-        f"the search was better than chance by more than {NEGLIGIBLE:g} digits, or "
-        f"{NEGLIGIBLE:.0%} of the mean at chance, so noise may have chosen the settings.",
+        f"the search was clearly better than chance (by over {NEGLIGIBLE:g} digits, or "
+        f"{NEGLIGIBLE:.0%} of the mean at chance, and by twice its standard error), so noise may "
+        "have chosen the settings. If the search kept the recipe's own settings over a better "
+        "trial, noise has chosen nothing, and there is no mark.",
         f"{formats.OFF_BUDGET}: training used over {formats.NEAR_BUDGET:.0%} more or less than its "
         f"budget. {RANGE}: the seeds differ too much for a meaningful mean. "
         f"{ONE_SEED}: one seed; the model has no row with several "

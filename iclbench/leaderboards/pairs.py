@@ -18,7 +18,8 @@ from .arguments import argument
 from .board import grader_facts
 from .bounds import digits_bounds, mean_bounds
 from .groups import graded_in_all
-from .ranking import difference, ranked_values
+from .paired import difference
+from .ranking import ranked_values
 from .representative import is_one_training
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
         values = [part[:, graded] for part in values]
     # Where more is better, the sign of the difference says which record is.
     more = in_digits or (name == first.ranking.metric and first.ranking.better == "higher")
-    paired = difference(*values)
+    paired = difference(*values, in_digits=in_digits)
     better = ""
     one_seed = is_one_training(first) or is_one_training(second)
     reliable = all(_is_reliable(record, name, in_digits) for record in (first, second))
@@ -127,7 +128,7 @@ def _note(values: Sequence[np.ndarray], has_interval: bool, reliable: bool) -> s
     if not has_interval and values[0].shape[1] < 2:
         return "no interval: one prompt"
     if not has_interval:
-        return f"no interval: too few seeds ({' and '.join(str(len(part)) for part in values)})"
+        return "no interval: two prompts, or numbers too large"
     return "" if reliable else "a mean that few values or seeds dominate"
 
 

@@ -15,7 +15,8 @@ from ..api.statistics import Statistics
 from ..runs.heldout import HeldOut
 from . import held_out
 from .bounds import Bounds, mean_bounds
-from .ranking import Difference, Rank, at_floor, difference
+from .paired import Difference, difference
+from .ranking import Rank, at_floor
 from .tunings import is_tuned, tuned_at_chance
 
 #: The digits k at which a precision profile is taken.
@@ -83,7 +84,7 @@ class Row:
         """The paired difference to the row above in its group, of `ranked`; None for the first."""
         if self.ranked_above is None:
             return None
-        return difference(self.ranked, self.ranked_above)
+        return difference(self.ranked, self.ranked_above, in_digits=self.has_digits)
 
     @cached_property
     def at_floor(self) -> bool:

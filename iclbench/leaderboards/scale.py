@@ -76,10 +76,9 @@ class Scale:
         if self.by_prompt is None or levels is None or levels.shape[1] != len(self.by_prompt[0]):
             return Score(score, low, high)
         half = half_width(score, levels, *self.by_prompt)
-        if levels.min() >= 0 and levels.max() <= 1 and low is not None and high is not None:
-            # Of fractions near 0 or 1, a few prompts may show no spread at all.
-            return Score(score, min(low, score - half), max(high, score + half))
-        return Score(score, score - half, score + half)
+        if has_digits_level(record) or levels.min() < 0 or low is None or high is None:
+            return Score(score, score - half, score + half)
+        return of_positive(score, (low, high), half, -self.chance / length)
 
     def share(self, record: Record) -> float | None:
         """Where the record lies from chance, 0, to the reference, 1, and not beyond."""
@@ -100,6 +99,16 @@ def half_width(
     distances = levels - ((1 - score) * chance + score * reference)
     half = components(distances[:, :, None]).half_width()[0]
     return float(half / abs((reference - chance).mean()))
+
+
+def of_positive(score: float, of_level: tuple[float, float], half: float, zero: float) -> Score:
+    """The score of levels that are not negative, from half its symmetric width.
+
+    Such means are skewed, and fractions near 0 or 1 may show no spread at all. So the interval
+    holds that of the level, too, and it ends at `zero`, the score of a level of 0.
+    """
+    low, high = min(score - half, of_level[0]), max(score + half, of_level[1])
+    return Score(score, max(low, zero), high) if zero <= 0 else Score(score, low, min(high, zero))
 
 
 def suite_scale(board: SuiteBoard, records: Sequence[Record]) -> Scale:

@@ -119,11 +119,15 @@ def _line(records: Sequence[Record], name: str, *, relative: bool) -> Line:
 
 
 def _is_lost(evaluation: Evaluation, ranking: Ranking) -> bool:
-    """Whether the median error is the largest one, as only errors at the limit are."""
+    """Whether the median error is the largest one, as only errors at a limit are, and not least."""
     statistics = evaluation.metrics.get(ranking.metric)
     if statistics is None or statistics.digits is None or statistics.n < 2:
         return False
-    return bool(statistics.median) and statistics.median == statistics.max
+    if statistics.median is None or statistics.median != statistics.max:
+        return False
+    # Correct rounding is a limit as well, which all answers may reach.
+    floor = evaluation.floor.metrics.get(ranking.metric)
+    return statistics.median > ((floor and floor.median) or 0.0)
 
 
 def _score(

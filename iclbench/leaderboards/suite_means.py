@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from scipy.special import ndtri
 
-from .ranking import SIGNIFICANCE, Rank
+from .paired import SIGNIFICANCE
+from .ranking import Rank
 from .scale import Score
 
 

@@ -73,8 +73,10 @@ def record_of(value: Value, records: Sequence[Record], file: str) -> Record | No
 def numbers_of(
     value: Value, record: Record, file: str, store: RecordStore | None = None
 ) -> tuple[float, list[float]]:
-    """The number over all seeds, and that of each; what is not finite counts as infinite.
+    """The number over all seeds, and that of each.
 
+    An error that is not finite counts as infinite. Of any other metric it is not known which value
+    is the worst: such a number is NaN, which is in no range.
     A point of a curve has its numbers by seed in the values of the prompts: without the store that
     holds them, there are none. Raises UsageError, with the name of the value's file, where the
     record has no such number, and RecordError for values that are missing or were changed.
@@ -92,7 +94,8 @@ def numbers_of(
         raise UsageError(f"{file}: a record of {value.where} has no metric {metric}")
 
     def read(statistics: Statistics) -> float:
-        return _finite_or_infinite(getattr(statistics, value.statistic))
+        number = getattr(statistics, value.statistic)
+        return number if number is not None else _lost(evaluation, metric)
 
     by_seed = [read(metrics[metric]) for metrics in evaluation.seeds]
     return read(evaluation.metrics[metric]), by_seed
@@ -107,12 +110,14 @@ def _on_curve(
     if curve is None or value.at not in curve.values:
         raise UsageError(f"{file}: a record of {value.where} has no {metric} at {value.at:g}")
     index, is_mean = curve.values.index(value.at), value.statistic == "mean"
-    pooled = _finite_or_infinite((curve.mean if is_mean else curve.median)[index])
+    lost = _lost(evaluation, metric)
+    known = (curve.mean if is_mean else curve.median)[index]
+    pooled = lost if known is None else known
     if store is None:
         return pooled, []
     references = {metric: evaluation.values[metric]}
     values = read_values(store.path_of(record), references)[metric][:, :, index]
-    finite = np.where(np.isfinite(values), values, np.inf)
+    finite = np.where(np.isfinite(values), values, lost)
     by_seed = (np.mean if is_mean else np.median)(finite, axis=1)
     return pooled, [float(number) for number in by_seed]
 
@@ -124,13 +129,15 @@ def _at_path(record: Record, path: str, seed: int, file: str) -> float:
         content = record.analyses[name][seed]
         for part in parts:
             content = content[int(part) if isinstance(content, list) else part]
-        return _finite_or_infinite(content)
+        return math.inf if content is None else float(content)
     except (KeyError, IndexError, TypeError, ValueError):
         raise UsageError(f"{file}: {record.id} has no analysis {path}") from None
 
 
-def _finite_or_infinite(value: float | None) -> float:
-    return math.inf if value is None else float(value)
+def _lost(evaluation: Evaluation, metric: str) -> float:
+    """What a value counts as that is not finite."""
+    is_error = evaluation.metrics[metric].digits is not None
+    return math.inf if is_error else math.nan
 
 
 def single_numbers(content: Any, path: str = "") -> Iterator[tuple[str, float]]:

@@ -35,6 +35,8 @@ from .values import Arithmetic
 
 #: How far a difference computed again may move, as a share of its interval.
 SHARE = 0.05
+#: How far p-values may then lie apart, in orders of magnitude, and which ones are equally small.
+NEAR_P, LEAST_P = 0.35, 1e-8
 
 
 @exclusive()
@@ -192,7 +194,11 @@ def _interval_of_share(prompts: int) -> float:
 
 
 def _are_near(recorded: float | None, computed: float | None) -> bool:
-    """Whether two p-values are of one size, or both unknown."""
+    """Whether two p-values are the same but for rounding of the values, or both unknown.
+
+    A rank may depend on them, so they may differ only as much as the slack of the mean moves them.
+    """
     if recorded is None or computed is None:
         return recorded is computed
-    return bool(abs(np.log10((recorded + 1e-12) / (computed + 1e-12))) <= 1.0)
+    ratio = (recorded + LEAST_P) / (computed + LEAST_P)
+    return bool(abs(np.log10(ratio)) <= NEAR_P)

@@ -54,16 +54,20 @@ def config_with(
 ) -> ConfigT:
     """Return the configuration of what a recipe, by its name, sets and of what the user has given.
 
-    Raises UsageError, which names the recipe's arguments where they are what clashes.
+    Raises UsageError, which names the recipe's arguments unless what is given clashes by itself.
     """
     name, values = of_recipe
     try:
         return parse_config(config, {**values, **given}, owner)
     except UsageError as error:
-        if not values or refusal(config, given) is not None:
+        alone = refusal(config, given) or ""
+        # By its clauses: without the recipe, an argument that it sets may be missing, too.
+        clauses = (refusal(config, {**values, **given}) or "").split("; ")
+        if not values or all(clause in alone for clause in clauses):
             raise
         pairs = ", ".join(f"{key}={value}" for key, value in values.items())
-        raise UsageError(f"{error} (recipe {name} sets {pairs}; --model-args goes first)") from None
+        hint = f"recipe {name} sets {pairs}; --model-args overrides them"
+        raise UsageError(f"{error} ({hint})") from None
 
 
 def refusal(config: type[BaseModel], values: Mapping[str, Any]) -> str | None:

@@ -174,18 +174,21 @@ def _written(
     device: torch.device,
     errors: dict[str, BaseException],
 ) -> Iterator[Record]:
-    """The records that could be written; of a plan whose can't be, the models are kept."""
-    store = RecordStore(settings.out)
-    if len(measured) > 1:
-        # A process that is killed between two records loses no training.
-        for plan, models, _record in measured:
-            keep_trained(plan, models, settings.out, device)
+    """The records that could be written; of a plan whose record can't be, the models are kept.
+
+    Those of several plans are kept before, so that a process that is killed between two records
+    loses no training. `remove_checkpoints` removes them.
+    """
+    store, several = RecordStore(settings.out), len(measured) > 1
+    for plan, models, _record in measured if several else ():
+        keep_trained(plan, models, settings.out, device)
     for plan, models, record in measured:
         try:
             store.write(record)
         except (OSError, IclbenchError) as error:
             errors[record.id] = error
-            keep_trained(plan, models, settings.out, device)
+            if not several:
+                keep_trained(plan, models, settings.out, device)
         else:
             yield record
 

@@ -56,6 +56,6 @@ class Objective:
 
     def _predict(self, replica: int, row: Tensor, prompt: Any) -> Any:
         """The model's prediction; the step's own gradient is what updates buffers, once."""
-        tensors, names = self.replicas.tensors(replica, row), self.replicas.buffers
-        copies = {name: tensors[name].clone() for name in names}
-        return self.replicas.call({**tensors, **copies}, prompt)
+        tensors = self.replicas.tensors(replica, row)
+        tensors |= {name: tensors[name].clone() for name in self.replicas.buffers}
+        return self.replicas.call(tensors, prompt)

@@ -148,9 +148,10 @@ class Replicas:
 
 
 def _twin(module: nn.Module) -> nn.Module:
-    """A copy with the same parameters and buffers.
+    """A copy of a module that shares its parameters and buffers.
 
-    A module may keep activations of its last call, and what they depend on can't be copied.
+    The copy is what is called: a module may keep activations of its last call, and torch refuses to
+    copy a module that holds some.
     """
     shared = [*module.parameters(), *module.buffers()]
     return copy.deepcopy(module, {id(tensor): tensor for tensor in shared})

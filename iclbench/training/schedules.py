@@ -117,10 +117,9 @@ class AdaptiveRate:
         if step % recipe.measure_every == 0:
             # Pair after pair: all gradients at once might not fit into memory.
             pairs = pairwise(measure(recipe.measure_batches))
-            cosines = torch.stack([_cosine(a, b) for a, b in pairs])
-            memory = recipe.cosine_memory
-            # A diverged replica's cosine is NaN, which would stay in the running mean.
-            latest = cosines.mean(dim=0).nan_to_num()
+            # A diverged replica's cosines are NaN, which would stay in the running mean.
+            cosines = torch.stack([_cosine(a, b).nan_to_num() for a, b in pairs])
+            memory, latest = recipe.cosine_memory, cosines.mean(dim=0)
             self.cosine = memory * self.cosine + (1 - memory) * latest
         if step % recipe.decay_every == 0:
             # As published: the rate falls while minibatches agree and rises otherwise.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import os
 from collections import Counter
@@ -31,7 +32,7 @@ from .costs import BYTES_PER_TOKEN, Ledger, known_prices
 from .progress import Progress
 from .redaction import Redaction
 
-KEY = "OPENAI_API_KEY"
+KEY, OWN_ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 OFFICIAL_ADDRESS = "https://api.openai.com/v1"
 
 
@@ -124,10 +125,24 @@ class OpenAIGrader(Grader):
         self._asked: list[str] = []
 
     def prepare(self, completions: int, budget: float | None) -> None:
-        """Raises UsageError without a key, or for a budget without known prices."""
-        api_key()
+        """Raises UsageError without a key for its server, or for a budget without known prices."""
+        self._key()
         self._ledger.limit(budget)
         self._expected = completions
+
+    def _key(self) -> str:
+        """The key; raises UsageError where the user has not said that this server may have it.
+
+        Sweeps, suites and the commands of records come from others, and name an address.
+        """
+        address = self.config.base_url
+        allowed = {OFFICIAL_ADDRESS, os.environ.get(OWN_ADDRESS, "").strip().rstrip("/")}
+        if address not in allowed and not is_of_this_machine(address):
+            raise UsageError(
+                f"grader openai would send {KEY} to {address}; if it may have the key, set "
+                f"{OWN_ADDRESS}={address}"
+            )
+        return api_key()
 
     def estimate(self, completions: Sequence[Completion]) -> float | None:
         """USD for one answer of full length per completion, at three prompt bytes per token."""
@@ -153,7 +168,7 @@ class OpenAIGrader(Grader):
         self, completions: Sequence[Completion], folder: Path | None
     ) -> dict[str, list[float]]:
         """`grammar`, `consistency`, `plot` and `creativity`; NaN without a usable answer."""
-        stored = AnswerFolder(folder / "openai" if folder else None, Redaction(api_key()))
+        stored = AnswerFolder(folder / "openai" if folder else None, Redaction(self._key()))
         keys = [self.key(completion) for completion in completions]
         missing = {}
         for key, completion in zip(keys, completions, strict=True):
@@ -189,7 +204,7 @@ class OpenAIGrader(Grader):
                 self._require_enough()
             progress.step()
 
-        Asker(self.config, api_key(), self._ledger).ask(missing, store)
+        Asker(self.config, self._key(), self._ledger).ask(missing, store)
         cost = "" if self._prices is None else f", {self._ledger.spent - spent:.4f} USD"
         say(f"grader openai: {progress.done} answers{cost}")
 
@@ -256,6 +271,15 @@ class OpenAIGrader(Grader):
                 estimated_usd=self._estimated if prices else None,
             ),
         )
+
+
+def is_of_this_machine(address: str) -> bool:
+    """Whether a URL's host is this machine, by its address or as `localhost`."""
+    host = urlsplit(address).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def api_key() -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import pytest
 import torch
+from pydantic import Field
 
 from iclbench import UsageError
 from iclbench.api.config import Config, added_later, parse_config
@@ -69,7 +72,16 @@ def test_true_is_no_number(name):
 
 class Lists(Config):
     sizes: tuple[int, ...] = ()
+    pairs: list[tuple[int, Annotated[int, Field(ge=0)]]] = []
     nested: dict[str, tuple[float, ...]] = {}
+
+
+@pytest.mark.parametrize(
+    "values", [{"sizes": [1, True]}, {"pairs": [[1, 2], [3, True]]}, {"nested": {"a": (1, True)}}]
+)
+def test_true_among_numbers_is_named_alone(values):
+    with pytest.raises(UsageError, match=rf"{next(iter(values))}: a number .* \(got True\)"):
+        parse_config(Lists, values, "lists")
 
 
 def test_numbers_of_numpy_and_torch_are_numbers():

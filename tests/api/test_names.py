@@ -14,6 +14,7 @@ from iclbench.api.names import (
     is_finite_number,
     is_number,
     is_plain_name,
+    is_visible,
     visible,
     without_nonfinite,
 )
@@ -38,16 +39,18 @@ def test_names_that_are_not_plain(name):
 @pytest.mark.parametrize(
     "text",
     ["a\nb", "a\tb", "\x1b[31m", "\x00", "\u202eevil", "\u2066", "\u200b", "\ud800", "\u2028",
-     "\ufeff", "\ue000"],
+     "\ufeff", "\ue000", "\u3164", "\u2800", "a\u0336", "a\u20dd"],
 )  # fmt: skip
 def test_invisible_characters_are_refused_in_values_and_in_keys(text):
     assert "invisible" in content_problem({"a": [1, {"b": text}]})
     assert "invisible" in content_problem({"a": [1, {text: "b"}]})
-    assert visible(text).isprintable()
+    assert is_visible(visible(text))
     assert len(visible(text)) == len(text)
 
 
-@pytest.mark.parametrize("text", ["", "NVIDIA H100 80GB", "−1 · × 日本語 é", "a|b <c> `d` [e]"])
+@pytest.mark.parametrize(
+    "text", ["", "NVIDIA H100 80GB", "−1 · × 日本語 é e\u0301 נִ 🏽", "a|b <c> `d` [e]"]
+)
 def test_visible_texts_stay(text):
     assert content_problem({text: text}) is None
     assert visible(text) == text

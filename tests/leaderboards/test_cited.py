@@ -68,6 +68,9 @@ def test_a_source_with_an_address_is_a_link_on_pages(built, tmp_path):
     ("text", "message"),
     [
         (f'{ENTRY}url = "javascript:alert(1)"', "url"),
+        (f'{ENTRY}url = "https://a.org/)[x](javascript:alert(1)"', "url"),
+        (ENTRY.replace("Figure 1", "a\\u001b[31m"), "invisible"),
+        (ENTRY.replace("Figure 1", "a\\n\\n# b"), "invisible"),
         (ENTRY.replace("value = 1.5e-13", "value = -1"), "greater than 0"),
         (ENTRY.replace("source", "sources"), "sources"),
         (ENTRY.replace('"least-squares"', '"../up"'), "not the name of a task"),

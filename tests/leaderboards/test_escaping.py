@@ -26,6 +26,7 @@ from iclbench.leaderboards.export import as_csv
         ("__bold__ ~~x~~", "\\__bold_\\_ \\~\\~x\\~\\~"),
         ("\\|", "\\\\\\|"),
         ("&lt;", "&amp;lt;"),
+        ("$x$", "\\$x\\$"),
     ],
 )
 def test_markdown(text, escaped):
@@ -41,7 +42,9 @@ def test_every_cell_of_a_table_is_escaped():
     ]
 
 
-@pytest.mark.parametrize("text", ['=HYPERLINK("http://example.org")', "+1", "-1", "@SUM(A1)"])
+@pytest.mark.parametrize(
+    "text", ['=HYPERLINK("http://example.org")', "+1", "-1", "@SUM(A1)", "＝1", "＋1"]
+)
 def test_a_spreadsheet_runs_no_cell(text):
     assert csv_cell(text) == f"'{text}"
     table = pd.DataFrame({"model": [text, "zero"], "value": [-1.5, 2.0]})

@@ -83,6 +83,37 @@ def test_a_prompt_without_a_number_counts_as_infinite_at_a_point_of_a_curve(tmp_
     assert numbers_of(point, record, "file", RecordStore(tmp_path))[1] == [1.0]
 
 
+def test_a_fraction_that_is_not_known_shows_nothing(tmp_path):
+    """For all that is known, it may be the worst: it is not in the range from 0.5 to infinity."""
+    record = run(model="lookup", task="mqar", eval_prompts=8, out=tmp_path)
+    unknown = record.metrics["accuracy"].model_copy(update={"mean": None})
+    metrics = {**record.metrics, "accuracy": unknown}
+    main = record.main.model_copy(update={"metrics": metrics, "seeds": [metrics]})
+    lost = record.model_copy(update={"evaluations": {"main": main}})
+    value = {"metric": "accuracy", "statistic": "mean", "where": {"model": "lookup"}}
+    ranges = {"reproduced": (0.5, float("inf")), "in_kind": None, "contradicted": (0.0, 0.4)}
+    asked = finding(compare="value", first=value, second=None, **ranges)
+    assert judge(asked, [record]).verdict == "reproduced"
+    assert judge(asked, [lost]).verdict == "not shown"
+
+
+def test_a_ratio_to_an_error_that_is_lost_shows_nothing(tmp_path):
+    record = run(model="zero", task="least-squares", eval_prompts=8, out=tmp_path)
+    unknown = record.metrics["squared_error"].model_copy(update={"mean": None})
+    metrics = {**record.metrics, "squared_error": unknown}
+    main = record.main.model_copy(update={"metrics": metrics, "seeds": [metrics]})
+    lost = record.model_copy(update={"evaluations": {"main": main}})
+    other = run(model="averaging", task="least-squares", eval_prompts=8, out=tmp_path)
+    first, second = (
+        {"metric": "squared_error", "statistic": "mean", "where": {"model": model}}
+        for model in ("averaging", "zero")
+    )
+    ranges = {"reproduced": (0.0, 2.0), "in_kind": None, "contradicted": (9.0, 99.0)}
+    asked = finding(compare="ratio", first=first, second=second, **ranges)
+    assert judge(asked, [other, record]).verdict == "reproduced"
+    assert judge(asked, [other, lost]).verdict == "not shown"
+
+
 def test_one_trained_seed_beside_another_record_shows_a_claim_in_kind(tmp_path):
     args = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke"}
     trained = run(model="lsa", **args, eval_prompts=16, seeds=1, out=tmp_path)

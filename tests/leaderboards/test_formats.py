@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from iclbench.leaderboards import formats, ranking
+from iclbench.leaderboards import formats, paired
 from iclbench.leaderboards.arguments import argument_pairs, in_label
 from iclbench.leaderboards.bounds import ONE_SEED, UNRELIABLE, Bounds
 from iclbench.leaderboards.formats import (
@@ -23,15 +23,18 @@ from iclbench.leaderboards.formats import (
 
 def test_a_difference_is_in_digits_gained_and_marked_if_significant():
     few, many = np.full((1, 50), 2.0), np.full((1, 50), 4.0)
-    assert difference(ranking.difference(few, many), "log") == "-2.00 [-2.00, -2.00] *"
-    assert difference(ranking.difference(few, few), "log") == "0.00"
-    assert difference(ranking.difference(few + 1e-6, few), "log") == "0.00"  # of no account
-    unknown = ranking.Difference(0.5, np.nan, np.nan, 1.0)
+    for first, second, shown in (
+        (few, many, "-2.00 [-2.00, -2.00] *"),
+        (few, few, "0.00"),
+        (few + 1e-6, few, "0.00"),  # of no account
+    ):
+        assert difference(paired.difference(first, second, in_digits=True), "log") == shown
+    unknown = paired.Difference(0.5, np.nan, np.nan, 1.0)
     assert difference(unknown, "log") == "+0.50, no interval"
-    close = ranking.Difference(-0.16, -0.32, -0.004, 0.04)
+    close = paired.Difference(-0.16, -0.32, -0.004, 0.04)
     assert difference(close, "log") == "-0.16 [-0.32, -0.004] *"
     assert difference(close._replace(high=0.001, p=0.06), "log") == "-0.16 [-0.32, +0.00]"
-    linear = ranking.difference(few / 4, few / 8)
+    linear = paired.difference(few / 4, few / 8, in_digits=True)
     assert difference(linear, "linear") == "+0.25 [+0.25, +0.25] *"
 
 
@@ -90,7 +93,7 @@ def test_without_an_interval_nothing_is_shown():
 
 def test_a_difference_of_what_is_not_finite_is_empty():
     infinite, finite = np.full((1, 4), np.inf), np.ones((1, 4))
-    assert difference(ranking.difference(infinite, finite), "log") == ""
+    assert difference(paired.difference(infinite, finite, in_digits=True), "log") == ""
 
 
 def test_labels_show_arguments_as_commands_write_them():
@@ -106,8 +109,8 @@ def test_exported_cells_have_no_marks_of_origins():
 
 
 def test_a_difference_of_0_keeps_an_interval_that_is_wide():
-    paired = ranking.Difference(0.001, -0.3, 0.302, 0.9)
-    assert formats.difference(paired, "log") == "+0.00 [-0.30, +0.30]"
+    wide = paired.Difference(0.001, -0.3, 0.302, 0.9)
+    assert formats.difference(wide, "log") == "+0.00 [-0.30, +0.30]"
 
 
 def test_missing_digits_that_round_to_0_have_no_sign():

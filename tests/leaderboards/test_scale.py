@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from iclbench import run
-from iclbench.leaderboards.scale import Scale, half_width
-from iclbench.runs.intervals import components
+from iclbench.leaderboards.scale import Scale, half_width, of_positive
+from iclbench.runs.intervals import components, mean_interval
 
 
 def _board(rng, prompts=256, seeds=3):
@@ -61,3 +61,33 @@ def test_chance_and_reference_have_their_places_for_sure():
     _, chance, reference = _board(np.random.default_rng(2))
     assert half_width(0.0, chance[None], chance, reference) == 0.0
     assert half_width(1.0, reference[None], chance, reference) == 0.0
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_the_interval_of_skewed_errors_covers_the_score(seeds):
+    """Half the symmetric width alone would cover less than 93% of these."""
+    rng = np.random.default_rng(seeds)
+    covered = symmetric = trusted = 0
+    for _ in range(500):
+        by_prompt = 0.5 * rng.standard_normal((3, 256)) - 0.125
+        chance, reference, hard = np.exp(by_prompt) * np.array([[1.0], [0.1], [0.5]])
+        levels = hard * np.exp(0.7 * rng.standard_normal((seeds, 1)) - 0.245)
+        interval = mean_interval(levels[..., None], "error")
+        if not interval.reliable[0]:
+            continue
+        trusted += 1
+        length = (reference - chance).mean()
+        score = (levels.mean() - chance.mean()) / length
+        of_level = [(b[0] - chance.mean()) / length for b in (interval.high, interval.low)]
+        half = half_width(score, levels, chance, reference)
+        found = of_positive(score, tuple(of_level), half, -chance.mean() / length)
+        covered += found.low <= 0.5 / 0.9 <= found.high
+        symmetric += abs(score - 0.5 / 0.9) <= half
+    assert trusted > 450
+    assert covered / trusted > 0.93
+    assert symmetric / trusted < 0.93
+
+
+def test_no_score_is_beyond_that_of_a_level_of_0():
+    assert of_positive(0.9, (0.5, 1.0), 0.4, 1.1) == (0.9, 0.5, 1.1)  # lower levels are better
+    assert of_positive(0.1, (0.0, 0.3), 0.4, -0.2) == (0.1, -0.2, 0.5)

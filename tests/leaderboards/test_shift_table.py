@@ -74,3 +74,18 @@ def test_a_model_without_any_error_has_lost_no_answer(tmp_path):
     exact = record.metrics[name].model_copy(update={"median": 0.0, "max": 0.0})
     main = record.main.model_copy(update={"metrics": {**record.metrics, name: exact}})
     assert not _is_lost(main, record.ranking)
+
+
+def test_answers_that_are_all_rounded_correctly_are_not_lost(tmp_path):
+    record = run(model="zero", task="least-squares", eval_prompts=32, out=tmp_path)
+    name = record.ranking.metric
+
+    def of_constant(error):
+        constant = {"median": error, "max": error}
+        metrics = {name: record.metrics[name].model_copy(update=constant)}
+        least = record.main.floor.metrics[name].model_copy(update={"median": 1e-15})
+        floor = record.main.floor.model_copy(update={"metrics": {name: least}})
+        return record.main.model_copy(update={"metrics": metrics, "floor": floor})
+
+    assert not _is_lost(of_constant(1e-15), record.ranking)
+    assert _is_lost(of_constant(1e6), record.ranking)

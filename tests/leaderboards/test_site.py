@@ -13,7 +13,7 @@ from browser import missing, open_browser
 from iclbench import RecordStore, UsageError
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.ranking import difference
+from iclbench.leaderboards.paired import difference
 from iclbench.leaderboards.site.build import MARKER, make_site
 from iclbench.leaderboards.site.plots import name_of
 
@@ -213,7 +213,7 @@ def test_any_two_records_are_compared_as_in_python(browser, site, board, pair):
     a, b = (board.rows[i] for i in pair)
     page = site / "compare" / "least-squares.html"
     visit(browser, page, f"#a={a.record.id}&b={b.record.id}")
-    expected = difference(a.ranked, b.ranked)
+    expected = difference(a.ranked, b.ranked, in_digits=True)
     verdict = wait(browser, "#verdict", "Digits gained")
     numbers = [float(v.replace("−", "-")) for v in re.findall(r"[+−]\d+\.\d\d", verdict)]
     assert numbers == pytest.approx(list(expected[:3]), abs=0.006)

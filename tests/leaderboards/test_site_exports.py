@@ -12,7 +12,7 @@ from shown_pages import PICTURES, ROOT, find, opened, shown, until, visit
 
 from iclbench.leaderboards import formats
 from iclbench.leaderboards.board import leaderboard
-from iclbench.leaderboards.ranking import difference
+from iclbench.leaderboards.paired import difference
 from iclbench.leaderboards.site.minus import with_minus
 
 pytestmark = [
@@ -43,7 +43,8 @@ def test_a_task_s_table_is_in_its_address_and_compares_what_is_shown(site):
         until(browser, lambda: find(browser, cells)[0].text)
         told = [find(browser, f"tr[data-id='{i}'] .above")[0].text for i in ids[1:]]
         pairs = [(rows[i].ranked, rows[j].ranked) for j, i in itertools.pairwise(ids)]
-        assert told == [with_minus(formats.difference(difference(*p), "log")) for p in pairs]
+        differences = [difference(*pair, in_digits=True) for pair in pairs]
+        assert told == [with_minus(formats.difference(paired, "log")) for paired in differences]
         assert {text[-1] for text in told} >= {"*", "0"}
         browser.save_screenshot(str(PICTURES / "task-all-columns.png"))
         find(browser, "button.columns")[0].send_keys("\n")

@@ -14,7 +14,8 @@ from iclbench import run
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.formats import digits_of
-from iclbench.leaderboards.ranking import SIGNIFICANCE, ranks
+from iclbench.leaderboards.paired import SIGNIFICANCE
+from iclbench.leaderboards.ranking import ranks
 from iclbench.leaderboards.site.dotplot import axis_of, references
 from iclbench.leaderboards.site.magnitudes import spans_magnitudes
 from iclbench.leaderboards.site.plots import spans_lines
@@ -192,7 +193,7 @@ def test_ranks_that_overlap_may_differ():
     noise = np.random.default_rng(0).normal(size=(1, 400))
     # The middle row is too noisy to differ from either of the others.
     rows = [noise * 0.01, noise[::-1, ::-1] * 30.0, noise * 0.01 + 1.0]
-    first, middle, last = ranks(rows, "lower")
+    first, middle, last = ranks(rows, "lower", in_digits=True)
     assert (tuple(first), tuple(middle), tuple(last)) == ((1, 2), (1, 3), (2, 3))
 
 

@@ -106,6 +106,25 @@ def test_invalid_or_secret_address_is_refused_without_showing_it(url):
     assert "pa55" not in str(raised.value)
 
 
+@pytest.mark.parametrize("url", ["http://host/v1", "https://api.openai.com.host/v1"])
+def test_the_key_goes_to_no_server_that_only_arguments_name(url, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    grader = OpenAIGrader(OpenAIConfig(base_url=url))
+    with pytest.raises(UsageError, match=f"set OPENAI_BASE_URL={url}"):
+        grader.prepare(1, None)
+    with pytest.raises(UsageError, match="OPENAI_BASE_URL"):
+        grader.grade(STORIES, None)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/")
+    grader.prepare(1, None)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "127.9.9.9", "localhost:80", "[::1]:80"])
+def test_the_key_may_go_to_this_machine(host, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
+    OpenAIGrader(OpenAIConfig(base_url=f"http://{host}/v1")).prepare(1, None)
+
+
 def test_recorded_answers_give_the_same_grades(openai_server, make_grader):
     openai_server.script(Reply(completion("no")), Reply(completion("no")), GOOD)
     grading = Grading(make_grader(concurrency=1, answers=2))

@@ -8,7 +8,7 @@ from small_runs import TINY
 
 from iclbench import Config, RunSpec, UsageError, run
 from iclbench.runs.plan import resolve
-from iclbench.runs.recipe_arguments import split_by_use
+from iclbench.runs.recipe_arguments import config_with, split_by_use
 from iclbench_looped_transformer.architecture import LoopedConfig
 
 
@@ -103,7 +103,7 @@ def test_a_clash_with_what_the_user_gave_names_the_recipe_s_arguments():
     spec = {"model": "transformer", "task": "stories", "recipe": "quick"}
     with pytest.raises(
         UsageError,
-        match=r"8 heads do not divide the width 12 \(recipe quick sets .*heads=8.* goes first\)$",
+        match=r"8 heads do not divide the width 12 \(recipe quick sets .*heads=8.*s them\)$",
     ):
         resolve(RunSpec(**spec, model_args={"width": 12}))
     assert (
@@ -111,3 +111,22 @@ def test_a_clash_with_what_the_user_gave_names_the_recipe_s_arguments():
     )
     with pytest.raises(UsageError, match=r"do not divide the width 12$"):
         resolve(RunSpec(**spec, model_args={"width": 12, "heads": 5}))
+
+
+class Width(Config):
+    width: int
+    heads: int = 1
+
+    @model_validator(mode="after")
+    def _divides(self):
+        if self.width % self.heads:
+            raise ValueError("heads do not divide the width")
+        return self
+
+
+def test_a_required_argument_that_the_recipe_sets_does_not_hide_the_recipe():
+    recipe = ("narrow", {"width": 4})
+    with pytest.raises(UsageError, match=r"divide the width \(recipe narrow sets width=4;"):
+        config_with(Width, recipe, {"heads": 3}, "model")
+    with pytest.raises(UsageError, match=r"heads: [^(]*\(got 'x'\)$"):
+        config_with(Width, recipe, {"heads": "x"}, "model")

@@ -90,6 +90,15 @@ def test_the_cosine_of_tiny_gradients_is_not_rounded_to_zero():
     torch.testing.assert_close(adaptive.cosine, torch.tensor([0.6, 0.0], dtype=torch.float64))
 
 
+def test_one_zero_gradient_hides_no_other_cosine():
+    recipe = Recipe(steps=8, batch=1, **ADAPTIVE | {"cosine_memory": 0.0})
+    adaptive = AdaptiveRate(recipe, 2, torch.device("cpu"))
+    ones = torch.ones(2, 3)
+    gradients = [ones, ones, ones, ones * torch.tensor([[1.0], [0.0]])]
+    adaptive.advance(4, lambda _: gradients)
+    torch.testing.assert_close(adaptive.cosine, torch.tensor([1.0, 2 / 3], dtype=torch.float64))
+
+
 def test_replicas_adapt_independently():
     together = training([1, 2], **ADAPTIVE, cosine_threshold=0.97)
     together.run(None, lambda step, loss: None)

@@ -12,7 +12,7 @@ from ...console import counted
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
-from ..ranking import SIGNIFICANCE, of_seeds
+from ..paired import SIGNIFICANCE, of_one_sign, of_seeds
 from ..row import Row
 from ..sizes import known_parameters
 from . import settings
@@ -92,18 +92,22 @@ def _budget(row: Row) -> str:
 def comparison_script(row: Row) -> str:
     """data/ID.js: the facts of a row from which its difference to any other row follows.
 
-    They are its mean and that of each prompt over its seeds, in base64 float32; the variance of the
-    mean over prompts alone, and what its seeds add to it; and the mark of its differences.
+    They are its mean and that of each prompt over its seeds, in base64 float32; the sign of values
+    whose ratios count; the variance of the mean over prompts alone, and what its seeds add to it;
+    and the mark of its differences.
     """
     by_prompt = row.ranked.mean(axis=0)
     prompts = len(by_prompt)
-    with np.errstate(invalid="ignore"):  # a row that is not finite has no variance
+    # A row that is not finite has no variance; squares of large numbers are infinite.
+    with np.errstate(invalid="ignore", over="ignore"):
         seeds = of_seeds(row.ranked)
         alone = float(by_prompt.var(ddof=1) / prompts) if prompts > 1 else 0.0
     content = {
         "mean": float(row.ranked.mean()),
+        "sign": 0 if row.has_digits else of_one_sign(row.ranked),
         "alone": alone,
         "seeds": seeds.variance,
+        "both": seeds.both,
         "squares": seeds.squares,
         "wide": seeds.wide(SIGNIFICANCE),
         "mark": formats.difference_mark([row.record]),
@@ -113,4 +117,5 @@ def comparison_script(row: Row) -> str:
 
 
 def _packed(values: np.ndarray) -> str:
-    return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode()
+    with np.errstate(over="ignore"):  # numbers beyond float32 are infinite
+        return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode()

@@ -15,8 +15,8 @@ from ..board import Board
 from ..board_names import differing_arguments, told_apart
 from ..descriptions import Description, Descriptions
 from ..level import has_digits_level
+from ..paired import SIGNIFICANCE
 from ..rank_legend import UNRANKED
-from ..ranking import SIGNIFICANCE
 from ..scale import board_scale
 from . import settings
 

@@ -77,6 +77,9 @@ class Stacked(Optimizer):
 class BatchOptimizer(Optimizer):
     """An optimizer that evaluates the loss of a step's whole batch, replica after replica."""
 
+    #: What recipes call it.
+    name: ClassVar[str]
+
     def update(self, by: Update) -> None:
         """See `Optimizer.update`; the gradient is not used."""
         assert by.objective is not None
@@ -84,9 +87,6 @@ class BatchOptimizer(Optimizer):
         for r, (rate, lives) in enumerate(zip(rates, living, strict=True)):
             if lives:
                 self.step(r, rate, by.objective)
-
-    #: What recipes call it.
-    name: ClassVar[str]
 
     def require_suited(self, objective: Objective, *, draws: bool) -> None:
         """Raise UsageError for a model that it can't train, such as one that draws random numbers.

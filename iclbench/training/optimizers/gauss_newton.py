@@ -22,8 +22,8 @@ from .eigen import eigh
 #: Dampings that each step tries, as multiples of the last one taken.
 FACTORS = (0.25, 1.0, 4.0, 16.0)
 
-#: Damping, as a multiple of the first, at which steps are too small to help: it starts again. It
-#: falls to the inverse of that multiple at most, so that it can grow again within a few steps.
+#: Damping starts again above this multiple of the first, where steps are too small to help. It
+#: never falls below the first divided by it, so that it can grow again within a few steps.
 LARGEST = 1e8
 
 #: Elements of the Jacobian that are held at once.
@@ -80,8 +80,8 @@ class GaussNewton(BatchOptimizer):
             if isinstance(error, UsageError) or is_out_of_memory(error):
                 raise
             raise UsageError(
-                "optimizer gauss-newton needs a model that computes each prompt by itself and "
-                f"changes no buffer in its forward pass ({first_line(error)}); use lbfgs or adam"
+                "optimizer gauss-newton can't differentiate this model prompt by prompt "
+                f"({first_line(error)}); use lbfgs or adam"
             ) from None
 
     def step(self, replica: int, rate: float, objective: Objective) -> None:
@@ -97,12 +97,11 @@ class GaussNewton(BatchOptimizer):
         least, best = held_out(row), None
         for factor in FACTORS:
             damping = float(self.damping[replica]) * factor
-            factored, failed = torch.linalg.cholesky_ex(_damped(matrix, damping))
+            delta = _solution(matrix, slope, damping)
             # Too little damping for a semidefinite matrix: a larger factor follows.
-            if int(failed):
+            if delta is None:
                 continue
-            delta = torch.cholesky_solve(slope[:, None], factored)[:, 0].to(row)
-            moved = row - rate * delta
+            moved = row - rate * delta.to(row)
             loss = held_out(moved)
             if loss < least:
                 least, best = loss, (moved, damping)
@@ -179,7 +178,9 @@ def _rows(objective: Objective, replica: int, row: Tensor, batch: Batch) -> tupl
     return rows, (slopes[:, None] @ jacobian).sum(dim=0)[0]
 
 
-def _damped(matrix: Tensor, damping: float) -> Tensor:
+def _solution(matrix: Tensor, slope: Tensor, damping: float) -> Tensor | None:
+    """(G + μI)⁻¹g, or None where that matrix isn't positive definite in float64."""
     damped = matrix.clone()
     damped.diagonal().add_(damping)
-    return damped
+    factored, failed = torch.linalg.cholesky_ex(damped)
+    return None if int(failed) else torch.cholesky_solve(slope[:, None], factored)[:, 0]

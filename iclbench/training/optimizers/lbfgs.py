@@ -18,7 +18,8 @@ from .base import BatchOptimizer
 class LBFGS(BatchOptimizer):
     """torch.optim.LBFGS with strong Wolfe line searches, one replica after another.
 
-    A step takes up to `iterations` on its batch, with a quarter more evaluations. It starts without
+    A step takes up to `iterations` on its batch, with a quarter more evaluations, and divides the
+    loss by its first value, so that the loss's unit doesn't matter. It starts without
     history, since gradients of another batch say nothing about this one's curvature. It ends early
     where the line search finds no descent, as at the floor of the dtype, and keeps the best
     parameters it has seen. Use large batches, because it fits each batch as given.
@@ -64,7 +65,7 @@ class LBFGS(BatchOptimizer):
             if loss < least:
                 best, least = leaf.detach().clone(), loss
             if scale is None:
-                # torch keeps no pair of which the product is below 1e-10, whatever the loss's unit.
+                # torch ignores curvature where step times gradient difference is below 1e-10.
                 scale = loss if 0 < loss < math.inf else 1.0
             leaf.grad = gradient / scale
             return value / scale

@@ -31,6 +31,7 @@ class SGD(Stacked):
 
     def __init__(self, replicas: Replicas, arguments: dict[str, Any]) -> None:
         super().__init__(replicas, arguments)
+        # Without momentum there is nothing to keep between steps.
         if not self.arguments.momentum:
             self.buffers.clear()
 

@@ -183,5 +183,5 @@ def test_the_damping_falls_to_a_limit_from_which_it_grows_again():
 def test_a_model_that_mixes_prompts_is_refused(layers):
     replicas, batch = problem(layers, lambda x: x[..., :3])
     optimizer = make_optimizer(replicas, "gauss-newton", {})
-    with pytest.raises(UsageError, match=r"computes each prompt by itself .*; use lbfgs"):
+    with pytest.raises(UsageError, match=r"prompt by prompt .*; use lbfgs"):
         optimizer.require_suited(Objective(replicas, batch, squared), draws=False)

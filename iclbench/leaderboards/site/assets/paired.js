@@ -36,20 +36,38 @@ window.paired = (() => {
     quantiles.set(key, value);
     return value;
   };
-  // As `difference` in ranking.py: prompts are paired, the seeds of both rows independent.
-  const difference = (a, b) => {
+  // As `Spread` in paired.py: prompts are paired, the seeds of both rows independent.
+  const halfWidth = (a, b) => {
     const differences = Array.from(a.prompts, (v, i) => v - b.prompts[i]);
     const n = differences.length, average = differences.reduce((s, v) => s + v, 0) / n;
-    const mean = a.mean - b.mean;
-    if (n < 2) return { mean, low: -Infinity, high: Infinity, differences };
-    const prompts = differences.reduce((s, v) => s + (v - average) ** 2, 0) / (n * (n - 1));
+    const measured = differences.reduce((s, v) => s + (v - average) ** 2, 0) / (n * (n - 1));
+    const prompts = Math.max(measured, a.both + b.both);
     const rounding = 1e-14 * (a.alone + b.alone) + (1e-12 * Math.max(Math.abs(a.mean), Math.abs(b.mean))) ** 2;
     const variance = prompts + a.seeds + b.seeds;
     const squares = prompts ** 2 / (n - 1) + a.squares + b.squares;
     const freedom = squares > 0 ? variance ** 2 / squares : n - 1;
     const t = freedom >= 0.5 ? quantileOfT(freedom) : NaN;
     const wide = quantileOfT(n - 1) ** 2 * prompts + a.wide + b.wide;
-    const half = t * Math.sqrt(Math.max(variance, wide / t ** 2) + rounding);
+    return t * Math.sqrt(Math.max(variance, wide / t ** 2) + rounding);
+  };
+  const relative = (row) => ({
+    mean: 1,
+    alone: row.alone / row.mean ** 2,
+    seeds: row.seeds / row.mean ** 2,
+    both: row.both / row.mean ** 2,
+    squares: row.squares / row.mean ** 4,
+    wide: row.wide / row.mean ** 2,
+    prompts: Array.from(row.prompts, (v) => v / row.mean),
+  });
+  // As `difference` in paired.py: means of values of one sign must differ by their ratio, too.
+  const difference = (a, b) => {
+    const differences = Array.from(a.prompts, (v, i) => v - b.prompts[i]), mean = a.mean - b.mean;
+    if (differences.length < 2) return { mean, low: -Infinity, high: Infinity, differences };
+    let half = halfWidth(a, b);
+    if (a.sign * b.sign > 0) {
+      const u = halfWidth(relative(a), relative(b)), logarithm = Math.log(a.mean / b.mean);
+      half = Math.max(half, Math.abs(logarithm ? mean / logarithm : a.mean) * (u + u ** 2 / 2));
+    }
     return Number.isFinite(half) ? { mean, low: mean - half, high: mean + half, differences }
       : { mean, low: NaN, high: NaN, differences };
   };
