@@ -78,10 +78,11 @@ Resume = Annotated[bool, typer.Option(help="Continue interrupted training.")]
 @with_tracker_options
 def run(
     context: typer.Context,
-    spec: dict[str, Any],
+    *,
     model: Models = None,
     task: Tasks = None,
     suite: SuiteName = None,
+    spec: dict[str, Any],
     tuned: Tuned = None,
     tune: Annotated[bool, typer.Option("--tune", help="Tune before training.")] = False,
     trials: TrialsOfTune = None,

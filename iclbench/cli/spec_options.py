@@ -20,8 +20,8 @@ _OF_TRAINING = {"tune", "trials", "tuned", "engine", "resume", "checkpoint_secon
 def with_spec_options(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb an option for every field of RunSpec that it doesn't declare.
 
-    The verb receives the values that are given as its parameter `spec`, a dictionary for RunSpec to
-    validate, and the command's `context` if it has such a parameter. RunSpec has the same defaults
+    The options stand in the place of the verb's parameter `spec`, which receives the values that
+    are given, a dictionary for RunSpec to validate. It has the command's `context` if it asks. RunSpec has the same defaults
     as the options.
     """
     signature = inspect.signature(verb, eval_str=True)
@@ -41,17 +41,16 @@ def with_spec_options(verb: Callable[..., None]) -> Callable[..., None]:
             values["context"] = context
         verb(spec=spec, **values)
 
-    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    declared = [p for name, p in signature.parameters.items() if name not in {"context", "spec"}]
-    required = [p for p in declared if p.default is p.empty]
-    generated = [_parameter(name, option) for name, option in options.items()]
-    others = [p for p in declared if p not in required]
+    parameters = [
+        inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    ]
+    for name, parameter in signature.parameters.items():
+        if name == "spec":
+            parameters += [_parameter(of_spec, option) for of_spec, option in options.items()]
+        elif name != "context":
+            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
     # typer reads the signature, so this is all it needs.
-    command.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[
-            p.replace(kind=p.KEYWORD_ONLY) for p in (context, *required, *generated, *others)
-        ]
-    )
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return command
 
 

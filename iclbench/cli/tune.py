@@ -56,10 +56,11 @@ TuningSeeds = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Se
 @with_spec_options
 def tune(
     context: typer.Context,
+    *,
     model: Annotated[str, typer.Option(metavar="NAME", help="Model to tune.")],
-    spec: dict[str, Any],
     task: Annotated[str | None, typer.Option(metavar="NAME", help="Task to tune it on.")] = None,
     suite: SuiteName = None,
+    spec: dict[str, Any],
     trials: Trials = TRIALS,
     tuning_seeds: TuningSeeds = 1,
     search_seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search.")] = 0,

@@ -55,6 +55,8 @@ def overview_table(groups: Sequence[Sequence[Record]], credible: Container[str])
         "unit: ↑ higher is better, ↓ lower",
         "best trained: of the track with most models; longer trainings may be better, and others "
         "may not differ significantly (--task shows ranks)",
+        "best other: "
+        + ", ".join(f"{m} {name}" for name, m in formats.MARKS.items() if name != "trained"),
     ]
     notes += [f"{counted(hidden, 'board')} without trained rows left out (--all)"] if hidden else []
     return Table(columns, lines, notes=(*notes, *bounds_legend(marks)))
@@ -80,8 +82,9 @@ def _overview_line(name: str, records: Sequence[Record], credible: Container[str
             candidates, key=lambda pair: (-weakness(pair[0]), ranking.goodness(pair[0].score))
         )
         mark = f" {ONE_SEED}" if is_one_training(record) else ""
+        origin = "" if is_trained else f"{formats.MARKS[record.spec.origin]} "
         return (
-            label,
+            f"{origin}{label}",
             Cell(formats.score(record.score, ranking) + mark, record.score),
             len(record.seeds),
         )

@@ -20,7 +20,7 @@ _CHANCE = {
 def note_legend(rows: Sequence[Row], stale: bool = True) -> Iterator[tuple[str, str]]:
     """Each word that is said of these rows, see `formats.notes`, with what it means."""
     if any(row.at_floor for row in rows):
-        text = f"median and 99th percentile lack at most {NEAR_FLOOR:g} digit"
+        text = f"median and 99th percentile are at most {NEAR_FLOOR:g} digit worse than the floor's"
         yield "at the floor", text
     yield from ((word, text) for word, text in _CHANCE.items() if word in {r.chance for r in rows})
     if any(row.diverged for row in rows):

@@ -17,7 +17,7 @@ from ..runs.heldout import NEAR_ATTAINABLE
 from .all_pairs import p_values, seed_variances
 from .paired import SIGNIFICANCE, covariances, least_distance, of_one_sign
 
-#: A row is at the floor if its median and 99th percentile lack at most this many digits.
+#: A row is at the floor if its median and 99th percentile are at most so many digits worse.
 NEAR_FLOOR = 1.0
 
 Better = Literal["lower", "higher"]

@@ -118,6 +118,8 @@ def study_records(study: Study, size: str, folder: Path | None) -> StudyRecords:
         reason = result.failures[0].reason if result.failures else "it has no runs"
         searched = " or ".join(map(str, results))
         size_flag = "" if size == QUICK else f" --size {size}"
+        if folder is None and not Path(LEADERBOARDS).is_dir():
+            searched += f", and this folder has no {LEADERBOARDS} with the published ones"
         raise UsageError(
             f"{study.name}: none of its {result.missing} runs has a record in {searched} "
             f"({reason}); to make them: iclbench sweep {shlex.quote(str(study.path))}"

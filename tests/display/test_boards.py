@@ -199,7 +199,7 @@ def test_an_overview_has_a_line_for_each_board(boards):
     line = next(row for row in table.rows if row["board"] == "least-squares")
     board = next(b for b in boards if b.task == "least-squares")
     assert line["best trained"] == board.rows[0].label
-    assert line["best other"] == "least-squares-qr"
+    assert line["best other"] == "▲ least-squares-qr"
     assert line["floor"].value == board.floor.score
 
 
