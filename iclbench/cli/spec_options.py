@@ -21,8 +21,8 @@ def with_spec_options(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb an option for every field of RunSpec that it doesn't declare.
 
     The options stand in the place of the verb's parameter `spec`, which receives the values that
-    are given, a dictionary for RunSpec to validate. It has the command's `context` if it asks. RunSpec has the same defaults
-    as the options.
+    are given, a dictionary for RunSpec to validate. RunSpec has the same defaults as the options.
+    The verb also receives the command's `context`, if it has such a parameter.
     """
     signature = inspect.signature(verb, eval_str=True)
     options = {

@@ -18,7 +18,8 @@ def ode_shifts(c: OdeConfig) -> dict[str, Shift]:
     shifts = {
         f"equation-{equation}": Shift(f"the equation {equation}", {"equation": equation})
         for equation in get_args(Equation)
-        if equation != c.equation
+        # Without coefficients and initial values, this equation has the solution 0 alone.
+        if equation != c.equation and (equation != "modulated" or c.scale or c.u0_scale)
     }
     for name, factor in {"rougher": 0.5, "smoother": 2.0}.items():
         length = factor * c.gp_length

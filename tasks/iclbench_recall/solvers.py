@@ -89,7 +89,9 @@ class ContextGuess(TextSolver):
     def supports(self, signature: Signature, config: Any) -> str | None:
         """As `TextSolver`, with pairs before the first read-out, and read-outs in pairs too."""
         first = signature.readout[0]
-        apart = all(b - a > 1 for a, b in pairwise(signature.readout))
+        # The last read-out, too, is the first of a pair.
+        ends = [*signature.readout, signature.length]
+        apart = all(b - a > 1 for a, b in pairwise(ends))
         if first < 2 or first % 2 or not apart:
             return "it needs pairs of ids before the first read-out, and pairs from there on"
         return super().supports(signature, config)

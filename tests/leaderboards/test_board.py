@@ -95,3 +95,12 @@ def test_the_python_of_the_page_works(leaderboards, tmp_path, monkeypatch):
     told += page.with_name("records.md").read_text("utf-8")
     unknown = [name for name in columns if f"`{name}`" not in told]
     assert [n for n in unknown if not re.fullmatch(r"solved_to_\d+|q\d\d|median", n)] == []
+
+
+def test_values_that_do_not_fit_into_memory_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    record = run(model="zero", task="least-squares", eval_prompts=32, out=tmp_path)
+    monkeypatch.setattr("iclbench.devices.machine_memory", lambda: 100)
+    boards([record], RecordStore(tmp_path))
+    monkeypatch.setattr("iclbench.leaderboards.board.SURELY_THERE", 10)
+    with pytest.raises(RecordError, match=r"the values of 1 record need .* of memory"):
+        boards([record], RecordStore(tmp_path))

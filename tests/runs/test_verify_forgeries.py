@@ -120,7 +120,6 @@ REFUSED: dict[str, tuple[Forgery, str]] = {
     "evaluation.task_args": (
         edit_main(task_args={"dim": 20, "examples": 40}), "evaluation task_args",
     ),
-    "evaluation.prompts": (edit_main(prompts=2048), "evaluation prompts"),
     "more values than prompts": (repeated_values, "evaluation prompts"),
     "evaluation.seed": (edit_main(seed=7), "evaluation seed"),
     "evaluation.digest": (edit_main(digest="0" * 64), "evaluation digest"),
@@ -237,6 +236,22 @@ def test_verifying_reads_no_file_that_a_command_names(records, tmp_path, option,
 def test_a_forgery_that_can_be_computed_is_refused(records, name):
     forgery, fact = REFUSED[name]
     assert fact in {check.name for check in verify(forgery(records)) if not check.holds}
+
+
+def test_an_evaluation_on_other_prompts_than_its_spec_says_is_refused(records):
+    path = edit_main(prompts=2048)(records)
+    assert "as many prompts as its spec says" in problem_of(path, verify)
+
+
+def test_values_of_prompts_that_were_never_drawn_are_refused(records):
+    """A file of 2 kB may hold a billion zeros."""
+
+    def claim(content: Content) -> None:
+        main = content["evaluations"]["main"]
+        for reference in main["values"].values():
+            reference["shape"][1] = 101 * main["prompts"]
+
+    assert "are its own" in problem_of(edit(claim)(records), verify)
 
 
 def test_weights_under_two_names_are_refused(records):

@@ -259,3 +259,12 @@ def test_a_range_is_no_bomb(sizes):
     with pytest.raises(UsageError, match="at most 1,000 sizes") as caught:
         load_task("linear-system", sizes=sizes)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("spectrum", ["clustered", "outlier", "uniform"])
+def test_every_shift_of_small_systems_has_a_configuration(spectrum):
+    task = make_task(sizes=(2,), evaluate=(4,), spectrum=spectrum)
+    assert "size-half" not in task.shifts
+    for name in task.shifts:
+        task.shifted(name)
+    assert "size-half" in make_task(sizes=(2,), evaluate=(4,)).shifts

@@ -273,3 +273,12 @@ def test_bad_arguments_are_one_line(args, message):
     with pytest.raises(UsageError, match=message) as error:
         load_task("ode-operator", **args)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("equation", ["forced", "second-order"])
+def test_no_shift_leaves_an_equation_without_a_solution_to_learn(equation):
+    task = load_task("ode-operator", equation=equation, scale=0, u0_scale=0)
+    assert "equation-modulated" not in task.shifts
+    for name in task.shifts:
+        task.shifted(name)
+    assert "equation-modulated" in load_task("ode-operator", equation=equation).shifts
