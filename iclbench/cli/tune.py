@@ -51,6 +51,10 @@ _OF_RUNS = {"seeds", "shift", "metrics"}
 _OF_GRADERS = {"grader", "grader_args", "grader_budget"}
 
 TuningSeeds = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per trial.")]
+Space = Annotated[
+    list[str] | None,
+    typer.Option(metavar="K=V,…", help="Changes to the search space, or @file.toml."),
+]
 
 
 @with_spec_options
@@ -64,10 +68,7 @@ def tune(
     trials: Trials = TRIALS,
     tuning_seeds: TuningSeeds = 1,
     search_seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search.")] = 0,
-    space: Annotated[
-        list[str] | None,
-        typer.Option(metavar="K=V,…", help="Changes to the search space, or @file.toml."),
-    ] = None,
+    space: Space = None,
     out: Out = "results",
     device: Device = "auto",
     executor: ExecutorName = "local",

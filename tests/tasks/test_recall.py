@@ -293,9 +293,3 @@ def test_solvers_refuse_what_they_cannot_read(tmp_path):
     ):
         with pytest.raises(UsageError, match=reason):
             run(task=task, model=model, out=tmp_path)
-
-
-def test_a_single_read_out_is_no_pair(tmp_path):
-    args = {"tokens": 1, "length": 15}
-    with pytest.raises(UsageError, match="pairs of ids"):
-        run(model="context-guess", task="selective-copying", task_args=args, out=tmp_path)
