@@ -10,10 +10,10 @@ from .row import Row
 
 #: What is said of a row that is not better than chance.
 _CHANCE = {
-    "chance": "the model ignores the examples",
-    "at chance": "as good as the best model that ignores the examples",
+    "chance": "the model ignores how the examples relate to the query",
+    "at chance": "as good as the best row of chance",
     "perhaps at chance": "its difference from chance has a wide interval, which holds 0",
-    "worse than chance": "significantly worse than the best model that ignores the examples",
+    "worse than chance": "significantly worse than the best row of chance",
 }
 
 

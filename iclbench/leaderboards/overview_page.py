@@ -68,7 +68,7 @@ def _marks() -> list[str]:
         "prompt, rounded once to the dtype, or half a unit in the last place if that is larger. A "
         "*target* is a reference that models may beat.",
         "**Bold**: at the floor; the median and the 99th percentile are at most one digit worse.",
-        "*chance*: the model ignores the examples. "
+        "*chance*: the model ignores how the examples relate to the query. "
         f"{'; '.join(f'{mark} {text}' for text, mark in formats.CHANCE_MARKS.items())}.",
         f"{formats.UNTUNED}: not tuned. {formats.TUNED_AT_CHANCE}: tuned at chance; no trial of "
         f"the search was clearly better than chance (by over {NEGLIGIBLE:g} digits, or "
