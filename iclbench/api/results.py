@@ -127,10 +127,9 @@ class Evaluation(Config):
                 raise ValueError(f"it has {total:,} values; at most {MOST_VALUES:,} are read")
         shapes = [tuple(file.shape or ())[1:] for file in self.values.values()]
         shapes += [tuple(file.shape or ()) for file in self.floor.values.values()]
-        for rows, *points in shapes:
-            # A file of a few bytes may unpack to any number of zeros.
-            if rows > MOST_CASES * self.prompts or any(n > MOST_POINTS for n in points):
-                raise ValueError(f"it has values of {rows:,} prompts; {self.prompts:,} are its own")
+        for shape in shapes:
+            if shape[0] > MOST_CASES * self.prompts or max(shape[1:], default=0) > MOST_POINTS:
+                raise ValueError(f"values {shape} are not those of {self.prompts:,} prompts")
 
     def _check_answers(self) -> None:
         if self.answers is None:

@@ -251,7 +251,7 @@ def test_values_of_prompts_that_were_never_drawn_are_refused(records):
         for reference in main["values"].values():
             reference["shape"][1] = 101 * main["prompts"]
 
-    assert "are its own" in problem_of(edit(claim)(records), verify)
+    assert "are not those of" in problem_of(edit(claim)(records), verify)
 
 
 def test_weights_under_two_names_are_refused(records):
