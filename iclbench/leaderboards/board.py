@@ -224,7 +224,7 @@ def boards(records: Sequence[Record], store: Places) -> Boards:
 def _require_memory(records: Sequence[Record]) -> None:
     """Raise RecordError for records of which the values can't be held at once.
 
-    Compressed, they may be tiny: a stranger's record could else end the process.
+    Compressed, they may be tiny: a stranger's record could otherwise end the process.
     """
     sizes = {
         record.id: ROW_COPIES * 8 * math.prod(record.main.values[record.ranking.metric].shape or ())

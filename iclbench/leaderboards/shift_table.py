@@ -119,7 +119,7 @@ def _line(records: Sequence[Record], name: str, *, relative: bool) -> Line:
 
 
 def _is_lost(evaluation: Evaluation, ranking: Ranking) -> bool:
-    """Whether the median error is the largest one, as only errors at a limit are, and not least."""
+    """Whether the median error is the largest one, as it is where half of the answers are lost."""
     statistics = evaluation.metrics.get(ranking.metric)
     if statistics is None or statistics.digits is None or statistics.n < 2:
         return False
