@@ -92,7 +92,7 @@ def _scores(of_seeds: np.ndarray, random: np.random.Generator) -> list[Score]:
 
 
 def _scores_of_errors(of_seeds: np.ndarray, random: np.random.Generator) -> list[Score]:
-    """Those of mean errors of one half, where chance has 1 and the reference 0.1."""
+    """The scores of mean errors between those of chance, 1, and of the reference, 0.1."""
     chance, reference, hard = np.exp(0.5 * random.standard_normal((3, PROMPTS)) - 0.125)
     reference *= 0.1
     scores = []

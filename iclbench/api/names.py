@@ -29,8 +29,11 @@ _ENTRY_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+([.+-][A-Za-z0-9_]+)*")
 
 #: Printable characters that look like none, or that cover others: blank letters of Hangul and
-#: Braille, and combining marks that strike through or enclose.
-_HIDDEN = re.compile("[\u115f\u1160\u2800\u3164\uffa0\u0334-\u0338\u0488\u0489\u20d2-\u20f0]")
+#: Braille, joiners and selectors (but that of emoji), and marks that strike through or enclose.
+_HIDDEN = re.compile(
+    "[\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0e\U000e0100-\U000e01ef"
+    "\u0334-\u0338\u0488\u0489\u20d2-\u20f0]"
+)
 
 #: A short text that a page shows in one line, such as the name of a device.
 Label = Annotated[str, MaxLen(500)]

@@ -17,8 +17,8 @@ from .statistics import Curve, Statistics
 FIRST_PROMPTS, MOST_NUMBERS = 3, 32
 #: The most values of all metrics of an evaluation: 1 GiB.
 MOST_VALUES = 2**27
-#: The most cases of a task, each of which has all prompts, and the most values along an axis.
-MOST_CASES, MOST_POINTS = 100, 10_000
+#: The most cases of a task, each of which has all prompts.
+MOST_CASES = 100
 #: Numbers by seed, prompt and place in the answer; None where one is not finite.
 Answers = tuple[tuple[tuple[float | None, ...], ...], ...]
 
@@ -128,7 +128,7 @@ class Evaluation(Config):
         shapes = [tuple(file.shape or ())[1:] for file in self.values.values()]
         shapes += [tuple(file.shape or ()) for file in self.floor.values.values()]
         for shape in shapes:
-            if shape[0] > MOST_CASES * self.prompts or max(shape[1:], default=0) > MOST_POINTS:
+            if shape[0] > MOST_CASES * self.prompts:
                 raise ValueError(f"values {shape} are not those of {self.prompts:,} prompts")
 
     def _check_answers(self) -> None:

@@ -12,7 +12,7 @@ from .row import Row
 _CHANCE = {
     "chance": "the model ignores how the examples relate to the query",
     "at chance": "as good as the best row of chance",
-    "perhaps at chance": "its difference from chance has a wide interval, which holds 0",
+    "perhaps at chance": "no significant difference from chance; its interval is wide or unknown",
     "worse than chance": "significantly worse than the best row of chance",
 }
 

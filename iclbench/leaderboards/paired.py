@@ -61,7 +61,7 @@ def difference(first: np.ndarray, second: np.ndarray, *, in_digits: bool) -> Dif
         return Difference(a - b, -np.inf, np.inf, np.nan)
     spread = Spread.of(first, second)
     half = spread.half_width(SIGNIFICANCE)
-    # Squares of such numbers are too large, or of two prompts nothing follows.
+    # Squares overflow, or two prompts leave too few degrees of freedom.
     if not np.isfinite(half) or spread.freedom < LEAST_FREEDOM:
         return Difference(a - b, np.nan, np.nan, 1.0 if a == b else np.nan)
     p = _level(spread.half_width, abs(a - b))
@@ -107,8 +107,6 @@ class Spread(NamedTuple):
         # The differences vary over prompts by what seeds × prompts add to each row, or more.
         of_prompts = np.maximum(of_prompts, sum(part.both for part in seeds))
         return cls(of_prompts, rounding, first.shape[1], seeds)
-
-    # NumPy's numbers become infinite where Python's would raise.
 
     @property
     def variance(self) -> np.floating:

@@ -75,8 +75,9 @@ def numbers_of(
 ) -> tuple[float, list[float]]:
     """The number over all seeds, and that of each.
 
-    An error that is not finite counts as infinite. Of any other metric it is not known which value
-    is the worst: such a number is NaN, which is in no range.
+    A lost error counts as infinite. For other metrics and for analyses the worst value is unknown,
+    so a lost number is NaN, which is in no range.
+
     A point of a curve has its numbers by seed in the values of the prompts: without the store that
     holds them, there are none. Raises UsageError, with the name of the value's file, where the
     record has no such number, and RecordError for values that are missing or were changed.
@@ -129,13 +130,13 @@ def _at_path(record: Record, path: str, seed: int, file: str) -> float:
         content = record.analyses[name][seed]
         for part in parts:
             content = content[int(part) if isinstance(content, list) else part]
-        return math.inf if content is None else float(content)
+        return math.nan if content is None else float(content)
     except (KeyError, IndexError, TypeError, ValueError):
         raise UsageError(f"{file}: {record.id} has no analysis {path}") from None
 
 
 def _lost(evaluation: Evaluation, metric: str) -> float:
-    """What a value counts as that is not finite."""
+    """The number that stands for a value that is not finite."""
     is_error = evaluation.metrics[metric].digits is not None
     return math.inf if is_error else math.nan
 

@@ -39,7 +39,7 @@ def test_names_that_are_not_plain(name):
 @pytest.mark.parametrize(
     "text",
     ["a\nb", "a\tb", "\x1b[31m", "\x00", "\u202eevil", "\u2066", "\u200b", "\ud800", "\u2028",
-     "\ufeff", "\ue000", "\u3164", "\u2800", "a\u0336", "a\u20dd"],
+     "\ufeff", "\ue000", "\u3164", "\u2800", "a\u034f", "a\ufe00", "a\u0336", "a\u20dd"],
 )  # fmt: skip
 def test_invisible_characters_are_refused_in_values_and_in_keys(text):
     assert "invisible" in content_problem({"a": [1, {"b": text}]})
