@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iclbench.leaderboards.scale import Score, half_width, of_positive
+from iclbench.leaderboards.scale import Score, half_width, skewed_score
 from iclbench.leaderboards.suite_means import suite_ranks
 from iclbench.runs.intervals import mean_interval
 
@@ -112,4 +112,4 @@ def _score(values: np.ndarray, chance: np.ndarray, reference: np.ndarray) -> Sco
         return Score(score, None, None)
     of_level = ((bounds.high[0] - zero) / length, (bounds.low[0] - zero) / length)
     half = half_width(score, values, chance, reference)
-    return of_positive(score, of_level, half, -zero / length)
+    return skewed_score(score, of_level, half, -zero / length)

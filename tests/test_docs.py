@@ -78,13 +78,18 @@ def test_every_link_has_a_target(page):
 
 def test_the_readme_s_commands_work(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # `make quickstart` with a recipe that takes seconds.
-    main_job = re.search(r"iclbench run(.*?)\n\n", (ROOT / "Makefile").read_text(), re.S)[1]
-    words = shlex.split(main_job.replace("\\\n", " ").replace("quick", "smoke"))
-    assert cli("run", *words).code == 0
+    # With a recipe that takes seconds.
     for words in commands(ROOT / "README.md"):
         if words[0] == "iclbench":
-            assert cli(*words[1:]).code == 0, words
+            quickly = ["smoke" if word == "quick" else word for word in words[1:]]
+            assert cli(*quickly).code == 0, words
+
+
+def test_make_quickstart_runs_the_readme_s_command():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    quickstart = re.search(r"(iclbench run.*?)\n\n", makefile, re.S)[1]
+    words = shlex.split(quickstart.replace("\\\n", " "))
+    assert words in [list(command) for command in commands(ROOT / "README.md")]
 
 
 def test_the_readme_begins_with_a_sentence_a_picture_and_five_lines(tmp_path, monkeypatch, capsys):

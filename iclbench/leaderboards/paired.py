@@ -65,7 +65,7 @@ def difference(first: np.ndarray, second: np.ndarray, *, in_digits: bool) -> Dif
     if not np.isfinite(half) or spread.freedom < LEAST_FREEDOM:
         return Difference(a - b, np.nan, np.nan, 1.0 if a == b else np.nan)
     p = _level(spread.half_width, abs(a - b))
-    if not in_digits and of_one_sign(first) * of_one_sign(second) > 0:
+    if not in_digits and common_sign(first) * common_sign(second) > 0:
         relative = Spread.of(first / a, second / b)
         u = relative.half_width(SIGNIFICANCE)
         half = max(half, abs(_logarithmic_mean(a, b)) * (u + u**2 / 2))
@@ -73,7 +73,7 @@ def difference(first: np.ndarray, second: np.ndarray, *, in_digits: bool) -> Dif
     return Difference(a - b, a - b - half, a - b + half, p)
 
 
-def of_one_sign(values: np.ndarray) -> int:
+def common_sign(values: np.ndarray) -> int:
     """The sign of a row's mean if no value has the other, and 0 otherwise."""
     if values.min() >= 0:
         return int(values.max() > 0)

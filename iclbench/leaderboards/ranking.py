@@ -15,7 +15,7 @@ import numpy as np
 
 from ..runs.heldout import NEAR_ATTAINABLE
 from .all_pairs import p_values, seed_variances
-from .paired import SIGNIFICANCE, covariances, least_distance, of_one_sign
+from .paired import SIGNIFICANCE, common_sign, covariances, least_distance
 
 #: A row is at the floor if its median and 99th percentile are at most so many digits worse.
 NEAR_FLOOR = 1.0
@@ -94,7 +94,7 @@ def differences_of_all(
     if values[0].shape[1] < 2:
         return mean, np.ones_like(mean)
     p = _p_values(values, np.abs(mean))
-    signs = np.zeros(len(values)) if in_digits else np.array([of_one_sign(row) for row in values])
+    signs = np.zeros(len(values)) if in_digits else np.array([common_sign(row) for row in values])
     for sign in (-1, 1):
         alike = np.flatnonzero(signs == sign)
         if len(alike) > 1:

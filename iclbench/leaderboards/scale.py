@@ -78,7 +78,7 @@ class Scale:
         half = half_width(score, levels, *self.by_prompt)
         if has_digits_level(record) or levels.min() < 0 or low is None or high is None:
             return Score(score, score - half, score + half)
-        return of_positive(score, (low, high), half, -self.chance / length)
+        return skewed_score(score, (low, high), half, -self.chance / length)
 
     def share(self, record: Record) -> float | None:
         """Where the record lies from chance, 0, to the reference, 1, and not beyond."""
@@ -101,7 +101,7 @@ def half_width(
     return float(half / abs((reference - chance).mean()))
 
 
-def of_positive(score: float, of_level: tuple[float, float], half: float, zero: float) -> Score:
+def skewed_score(score: float, of_level: tuple[float, float], half: float, zero: float) -> Score:
     """The score of levels that are not negative, from half its symmetric width.
 
     Such means are skewed, and fractions near 0 or 1 may show no spread at all. So the interval

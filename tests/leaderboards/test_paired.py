@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from iclbench.api.random import philox
-from iclbench.leaderboards.paired import difference, least_distance, of_one_sign
+from iclbench.leaderboards.paired import common_sign, difference, least_distance
 
 
 @pytest.fixture
@@ -189,6 +189,6 @@ def test_the_least_distance_solves_its_equation():
 
 
 def test_only_values_of_one_sign_have_one():
-    assert of_one_sign(np.array([[0.0, 2.0]])) == 1
-    assert of_one_sign(np.array([[0.0, -2.0]])) == -1
-    assert of_one_sign(np.array([[1.0, -2.0]])) == of_one_sign(np.zeros((1, 2))) == 0
+    assert common_sign(np.array([[0.0, 2.0]])) == 1
+    assert common_sign(np.array([[0.0, -2.0]])) == -1
+    assert common_sign(np.array([[1.0, -2.0]])) == common_sign(np.zeros((1, 2))) == 0

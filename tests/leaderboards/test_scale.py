@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iclbench import run
-from iclbench.leaderboards.scale import Scale, half_width, of_positive
+from iclbench.leaderboards.scale import Scale, half_width, skewed_score
 from iclbench.runs.intervals import components, mean_interval
 
 
@@ -80,7 +80,7 @@ def test_the_interval_of_skewed_errors_covers_the_score(seeds):
         score = (levels.mean() - chance.mean()) / length
         of_level = [(b[0] - chance.mean()) / length for b in (interval.high, interval.low)]
         half = half_width(score, levels, chance, reference)
-        found = of_positive(score, tuple(of_level), half, -chance.mean() / length)
+        found = skewed_score(score, tuple(of_level), half, -chance.mean() / length)
         covered += found.low <= 0.5 / 0.9 <= found.high
         symmetric += abs(score - 0.5 / 0.9) <= half
     assert trusted > 450
@@ -89,5 +89,9 @@ def test_the_interval_of_skewed_errors_covers_the_score(seeds):
 
 
 def test_no_score_is_beyond_that_of_a_level_of_0():
-    assert of_positive(0.9, (0.5, 1.0), 0.4, 1.1) == (0.9, 0.5, 1.1)  # lower levels are better
-    assert of_positive(0.1, (0.0, 0.3), 0.4, -0.2) == (0.1, -0.2, 0.5)
+    assert skewed_score(0.9, (0.5, 1.0), 0.4, 1.1) == (
+        0.9,
+        0.5,
+        1.1,
+    )  # lower levels are better
+    assert skewed_score(0.1, (0.0, 0.3), 0.4, -0.2) == (0.1, -0.2, 0.5)

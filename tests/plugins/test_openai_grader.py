@@ -122,7 +122,8 @@ def test_the_key_goes_to_no_server_that_only_arguments_name(url, monkeypatch):
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "127.9.9.9", "localhost:80", "[::1]:80"])
 def test_the_key_may_go_to_this_machine(host, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
-    OpenAIGrader(OpenAIConfig(base_url=f"http://{host}/v1")).prepare(1, None)
+    grader = OpenAIGrader(OpenAIConfig(base_url=f"http://{host}/v1"))
+    assert grader._key() == "sk-of-the-user"
 
 
 def test_recorded_answers_give_the_same_grades(openai_server, make_grader):

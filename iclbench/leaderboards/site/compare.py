@@ -12,7 +12,7 @@ from ...console import counted
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
-from ..paired import SIGNIFICANCE, of_one_sign, of_seeds
+from ..paired import SIGNIFICANCE, common_sign, of_seeds
 from ..row import Row
 from ..sizes import known_parameters
 from . import settings
@@ -104,7 +104,7 @@ def comparison_script(row: Row) -> str:
         alone = float(by_prompt.var(ddof=1) / prompts) if prompts > 1 else 0.0
     content = {
         "mean": float(row.ranked.mean()),
-        "sign": 0 if row.has_digits else of_one_sign(row.ranked),
+        "sign": 0 if row.has_digits else common_sign(row.ranked),
         "alone": alone,
         "seeds": seeds.variance,
         "both": seeds.both,
