@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import io
 import os
+import shlex
 import sys
 import threading
 import traceback
@@ -24,6 +25,12 @@ _PLAIN = str.maketrans(
     {"·": "-", "×": "x", "−": "-", "–": "-", "—": "-", "→": "->", "≤": "<=", "≥": ">=", "±": "+-",
      "“": '"', "”": '"', "‘": "'", "’": "'"}
 )  # fmt: skip
+
+
+def shell_path(path: object) -> str:
+    """A path as a shell takes it, and as a command takes it: `-x` would be an option."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -99,10 +99,11 @@ def machine_memory() -> int:
         return 2**36
 
 
-def find_device(name: str) -> torch.device:
+def find_device(name: str, *, make_current: bool = True) -> torch.device:
     """Return the device of that name, for `auto` a GPU if there is one; raises UsageError.
 
-    A GPU with a number becomes torch's current one, which graphs and kernels of packages run on.
+    A GPU with a number becomes torch's current one, on which kernels of packages run, unless it is
+    that of a second model beside a run's.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -114,7 +115,7 @@ def find_device(name: str) -> torch.device:
         raise UsageError(f"device {name!r} is not supported; use auto, cpu or cuda[:N]")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UsageError(f"device {name!r} does not exist ({torch.cuda.device_count()} GPUs)")
-    if device.index is not None and device.type == "cuda":
+    if make_current and device.index is not None and device.type == "cuda":
         torch.cuda.set_device(device)
     return device
 

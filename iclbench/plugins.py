@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -292,9 +293,8 @@ def _digest_of_modules(names: set[str]) -> str:
             found = [importlib.import_module(name) for name in sorted(names)]
     except PLUGIN_FAILURES:
         return secrets.token_hex(32)  # whoever uses the entry learns of it
-    if not all(getattr(module, "__file__", None) for module in found):
+    if not all(Path(getattr(module, "__file__", None) or "").is_file() for module in found):
         return secrets.token_hex(32)
     digests = [_digest_as_loaded(module) for module in found]
-    if len(digests) == 1:
-        return digests[0]
-    return hashlib.sha256("".join(digests).encode()).hexdigest()
+    whole = hashlib.sha256("".join(digests).encode()).hexdigest()
+    return whole if len(digests) > 1 else digests[0]

@@ -53,6 +53,8 @@ ANSWERS: dict[str, Any] = {
     "set_device": lambda device: None,
     "synchronize": lambda device=None: None,
     "empty_cache": lambda: None,
+    "device": contextlib.nullcontext,
+    "manual_seed": lambda seed: None,
     "manual_seed_all": lambda seed: None,
     "get_rng_state": lambda device=None: torch.get_rng_state(),
     "set_rng_state": lambda state, device=None: torch.set_rng_state(state),

@@ -96,6 +96,7 @@ def test_a_gpu_with_a_number_becomes_the_current_one(monkeypatch):
     assert find_device("cpu") == CPU
     assert current == []
     assert find_device("cuda:1") == torch.device("cuda:1")
+    assert find_device("cuda:0", make_current=False) == torch.device("cuda:0")
     assert current == [torch.device("cuda:1")]
     with pytest.raises(UsageError, match=r"'cuda:2' does not exist \(2 GPUs\)"):
         find_device("cuda:2")

@@ -25,10 +25,10 @@ class Config(BaseModel):
     def _refuse_bool_as_number(cls, values: Any) -> Any:
         # pydantic accepts true as 1, so `layers=true` would train one layer.
         if isinstance(values, dict):
-            for name in _number_fields(cls) & values.keys():
-                for given in _leaves(values[name]):
-                    if isinstance(given, bool):
-                        raise ValueError(f"{name}: a number is needed (got {given})")
+            numbers = _number_fields(cls)
+            for name, value in values.items():
+                if name in numbers and (given := next(_booleans(value), None)) is not None:
+                    raise ValueError(f"{name}: a number is needed (got {given})")
         return values
 
 
@@ -43,13 +43,17 @@ def _number_fields(config: type[BaseModel]) -> frozenset[str]:
     )
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    """A value, or what its lists and dictionaries hold."""
-    if isinstance(value, dict | list | tuple):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(item)
-    else:
+def _booleans(value: Any) -> Iterator[bool]:
+    """The booleans in a value, and in its lists and dictionaries."""
+    if isinstance(value, bool):
         yield value
+    elif isinstance(value, dict):
+        yield from _booleans(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            # Of long lists of numbers, few calls.
+            if isinstance(item, bool | dict | list | tuple):
+                yield from _booleans(item)
 
 
 def _types_in(annotation: Any) -> Iterator[type]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..console import counted
+from ..console import counted, shell_path
 from ..display.table import Output
 
 if TYPE_CHECKING:
@@ -47,10 +47,9 @@ def say_what_next(
         return
     trained = [record for record in records if record.spec.origin == "trained"]
     shown = trained[:1] or ([] if failed else records[-1:])
-    # A folder `-x` would be read as an option.
-    folder = shlex.quote(f"./{out}" if str(out).startswith("-") else str(out))
+    folder = shell_path(out)
     commands = {
-        **{f"iclbench show {shlex.quote(str(r.path))}": "its numbers and curves" for r in shown},
+        **{f"iclbench show {shell_path(r.path)}": "its numbers and curves" for r in shown},
         f"iclbench leaderboard show {folder}": "all tables in this folder",
         **(
             {f"iclbench leaderboard suite {shlex.quote(suite)} {folder}": "the suite's scores"}

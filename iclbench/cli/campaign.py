@@ -13,7 +13,7 @@ import typer
 
 from ..api.errors import UsageError
 from ..api.options import parse_arguments
-from ..console import counted, report
+from ..console import counted, report, shell_path
 from ..display.table import Output
 from .common import (
     Device,
@@ -107,7 +107,7 @@ def _end(failures: list[str], out: Path) -> None:
     from ..runs.store import RecordStore
 
     if any(RecordStore(out).paths()):
-        report(f"records in {out}: iclbench leaderboard show {shlex.quote(str(out))}")
+        report(f"records in {out}: iclbench leaderboard show {shell_path(out)}")
     end_with(failures, 1 if failures else 0)
 
 

@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 from ..api.entry import Entry
 from ..api.errors import PluginError
 from ..plugins import host
+from .lazy import alone
 
 
 class _PassThrough(TyperCommand):
@@ -45,11 +46,7 @@ def _deferred(entry: Entry) -> Callable[[typer.Context], None]:
             raise PluginError(
                 f"command {entry.name!r} of {plugin.label}: {function!r} is not a function"
             )
-        inner = typer.Typer(
-            add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
-        )
-        inner.command(help=entry.summary)(function)
-        verb = typer.main.get_command(inner)
+        verb = alone(function, summary=entry.summary)
         # Invoked within the app, so that wrong arguments are told as those of other verbs are.
         with verb.make_context(f"iclbench {entry.name}", list(context.args)) as arguments:
             verb.invoke(arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import typer
@@ -77,10 +78,13 @@ def _stand_in() -> None:
 def _load(name: str) -> Any:
     module, _, attribute = VERBS[name].target.partition(":")
     target = getattr(importlib.import_module(f".{module}", __package__), attribute)
-    if not isinstance(target, typer.Typer):
-        alone = typer.Typer(
-            add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
-        )
-        alone.command(name)(target)
-        target = alone
-    return typer.main.get_command(target)
+    return (
+        typer.main.get_command(target) if isinstance(target, typer.Typer) else alone(target, name)
+    )
+
+
+def alone(function: Callable[..., Any], name: str | None = None, summary: str | None = None) -> Any:
+    """A command of one function."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.command(name, help=summary)(function)
+    return typer.main.get_command(app)

@@ -31,7 +31,7 @@ from .common import (
 from .interruption import stops_on_signals
 from .paths import usable_path
 from .running import run_all
-from .scopes import errors_of_options, scoped
+from .scopes import OWNER, errors_of_options, scoped
 from .shifting import show_shifted
 from .spec_options import training_options, with_spec_options
 from .suites import SuiteRun
@@ -227,7 +227,7 @@ def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[
             }
             try:
                 with errors_of_options(spec, models, tasks):
-                    plan = resolve(parse_config(RunSpec, request, "options"))
+                    plan = resolve(parse_config(RunSpec, request, OWNER))
                 asked_shifts(plan)  # refuses those that the task does not define
             except UnsupportedError as error:
                 impossible.append(str(error))

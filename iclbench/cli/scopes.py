@@ -12,7 +12,7 @@ from ..api.spec import RunSpec, flag
 from ..plugins import host
 
 #: How the errors of a request's fields begin, whatever the verb.
-OWNER = "options: "
+OWNER = "options"
 
 
 def scoped(args: dict[str, Any], name: str, names: list[str], option: str) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def errors_of_options(
         if type(error) is not UsageError:  # a subclass decides how the command goes on
             raise
         text = str(error)
-        if text.startswith(OWNER):
+        if text.startswith(f"{OWNER}: "):
             raise UsageError(_of_options(text)) from None
         hints = [
             f"; {name}.{key}=VALUE gives it to {name} alone"
@@ -59,8 +59,8 @@ def errors_of_options(
 
 def _of_options(text: str) -> str:
     for field in RunSpec.model_fields:
-        text = re.sub(rf"(^{OWNER}|; ){field}(?=: )", rf"\g<1>{flag(field)}", text)
-    return text.removeprefix(OWNER)
+        text = re.sub(rf"(^{OWNER}: |; ){field}(?=: )", rf"\g<1>{flag(field)}", text)
+    return text.removeprefix(f"{OWNER}: ")
 
 
 def _takes(kind: str, name: str, key: str) -> bool:

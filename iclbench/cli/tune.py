@@ -34,7 +34,7 @@ from .common import (
     sound_host,
 )
 from .interruption import stops_on_signals
-from .scopes import errors_of_options
+from .scopes import OWNER, errors_of_options
 from .spec_options import with_spec_options
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def _plans(
     if suite is None:
         asked = {**spec, "model": model, "task": task}
         with errors_of_options(spec, [model], [str(task)]):
-            plan = resolve(parse_config(RunSpec, asked, "options"))
+            plan = resolve(parse_config(RunSpec, asked, OWNER))
         require_not_given(plan, search)
         return {f"{model} on {task}": plan}
     plans, supported = {}, False

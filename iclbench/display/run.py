@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
@@ -14,8 +14,7 @@ from ..api.errors import UsageError
 from ..api.record import Record
 from ..api.spec import RunSpec
 from ..files import path_of
-from ..plugins import host
-from ..runs.plan import Plan, resolve
+from ..runs.plan import resolve
 from ..runs.record_weights import with_files_of_weights
 from ..runs.reuse import replacing_record
 from ..runs.run import run_plans
@@ -23,7 +22,7 @@ from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..runs.tuned import tuned_by_files
 from ..training.gradients.choice import EngineName
-from .progress import ProgressDisplay
+from .progress import progress_of_runs
 from .views import in_notebook, on_terminal
 
 
@@ -84,14 +83,8 @@ def run(
     if force:
         plan = replacing_record(plan, RecordStore(folder))
     settings = Settings(**{f.name: given[f.name] for f in fields(Settings)} | {"out": folder})
-    return _run(plan, settings, progress)
-
-
-def _run(plan: Plan, settings: Settings, progress: bool | None) -> Record:
-    with ExitStack() as stack:
-        if is_shown(progress):
-            display = stack.enter_context(ProgressDisplay())
-            stack.enter_context(host().observing(display, "progress"))
+    display = progress_of_runs(1, 1, f"{plan.spec.model} on {plan.spec.task}")
+    with display if is_shown(progress) else nullcontext():
         return run_plans([plan], settings)[0]
 
 

@@ -11,10 +11,10 @@ from typing import Any
 from ..api.record import Record
 from ..api.suite import SuiteBoard
 from ..leaderboards.bounds import ONE_SEED
-from ..leaderboards.formats import parameters, score_title
+from ..leaderboards.formats import fixed, level, parameters, score_title
 from ..leaderboards.grouping import grouped
 from ..leaderboards.level import has_digits_level, level_name, level_of
-from ..leaderboards.row import OPEN
+from ..leaderboards.row import OPEN, in_track
 from ..leaderboards.scale import Score
 from ..leaderboards.sizes import known_parameters
 from ..leaderboards.suite_score import SuiteRow, SuiteTable
@@ -58,7 +58,10 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
             continue
         scale = table.scales[board.name]
         unit = " digits" if scale.in_digits else ""
-        least, most = (_level(v, scale.in_digits) for v in (scale.chance, scale.reference))
+        least, most = (
+            "unknown" if v is None else level(v, scale.in_digits)
+            for v in (scale.chance, scale.reference)
+        )
         ends = f"0: {board.chance} ({least}{unit}), 1: {scale.reference_name} ({most}{unit})"
         beside = " · not in the mean" if scale.is_relative else ""
         metric = _metric_of(table, board)
@@ -93,8 +96,7 @@ def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The models without a score: the names of those trained in each track, and how many others."""
     names = grouped((row for row in rows if row["origin"] == "trained"), lambda row: row["track"])
     lines = [
-        f"no score, {'open budgets' if track == OPEN else f'track {track}'}: "
-        + ", ".join(dict.fromkeys(row["model"] for row in members))
+        f"no score {in_track(track)}: " + ", ".join(dict.fromkeys(row["model"] for row in members))
         for track, members in names.items()
     ]
     others = sum(row["origin"] != "trained" for row in rows)
@@ -106,10 +108,7 @@ def _tracks(table: SuiteTable) -> list[str]:
     counts = Counter(entry.track for entry in table.entries if entry.origin == "trained")
     if not counts:
         return []
-    tracks = [
-        f"{count} with open budgets" if track == OPEN else f"{count} in track {track}"
-        for track, count in counts.most_common()
-    ]
+    tracks = [f"{count} {in_track(track)}" for track, count in counts.most_common()]
     text = f"{table.suite.summary}\ntrained entries: {', '.join(tracks)}"
     return [f"{text}; only those with a budget are ranked" if counts[OPEN] else text]
 
@@ -211,7 +210,7 @@ def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
                 "model": entry.label,
                 "score": score if score.text else Cell("unknown", None),
                 "track": entry.track,
-                "value": Cell(_level(value, in_digits), value),
+                "value": Cell(level(value, in_digits), value),
                 "parameters": Cell(parameters(record), known_parameters(record)),
                 "state": _state(record),
             })  # fmt: skip
@@ -235,26 +234,10 @@ def _score(score: Score | None, one_seed: bool) -> Cell:
     """The score with its interval, and the mark of a single seed; empty for None."""
     if score is None:
         return Cell("", None)
-    text = _fixed(score.value)
+    text = fixed(score.value, 3)
     if score.low is not None and score.high is not None:
-        text += f" ({_fixed(score.low)} … {_fixed(score.high)})"
+        text += f" ({fixed(score.low, 3)} … {fixed(score.high, 3)})"
     return Cell(f"{text} {ONE_SEED}" if one_seed else text, score.value)
-
-
-def _fixed(value: float) -> str:
-    # Adding 0 turns a rounded −0 into 0.
-    return f"{round(value, 3) + 0.0:.3f}"
-
-
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:#.4g}".rstrip(".")
-
-
-def _level(value: float | None, in_digits: bool) -> str:
-    """What a board ranks by; of digits, two decimals mean something."""
-    if not in_digits or value is None:
-        return _number(value)
-    return f"{round(value, 2) + 0.0:.2f}"
 
 
 def _state(*records: Record) -> Cell:

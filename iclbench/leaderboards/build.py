@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
 from collections.abc import Container, Iterable
 from pathlib import Path
 
 from ..api.errors import UsageError
-from ..console import report
+from ..console import report, shell_path
 from ..files import LEADERBOARDS, RECORDS, staged, write_atomically
 from ..runs.code import installed_code
 from ..runs.store import RecordStore
@@ -104,7 +103,7 @@ def published(records: Path, refused: Refused, *, whole: bool = False) -> list[B
     if not records.is_dir():
         hint = ""
         if records.parent.is_dir():
-            above = shlex.quote(str(records.parent))
+            above = shell_path(records.parent)
             hint = (
                 f"; `iclbench view {above}` shows results, and `iclbench submit {above} --to "
                 "FOLDER` copies them into such a folder"

@@ -73,16 +73,22 @@ def linear(value: float | None) -> str:
 
 def digits(value: float | None) -> str:
     """Digits with two decimals."""
-    return NOT_FINITE if value is None or not math.isfinite(value) else _two_decimals(value)
+    return NOT_FINITE if value is None or not math.isfinite(value) else fixed(value, 2)
 
 
-def _two_decimals(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}"  # adding 0 turns −0 into 0
+def fixed(value: float, places: int, flags: str = "") -> str:
+    """A number with so many decimals, and Python's flags of formats, such as `+`."""
+    return f"{round(value, places) + 0.0:{flags}.{places}f}"  # adding 0 turns −0 into 0
+
+
+def level(value: float | None, in_digits: bool) -> str:
+    """Digits, or a metric."""
+    return digits(value) if in_digits else linear(value)
 
 
 def score(value: float | None, ranking: Ranking) -> str:
     """What ranks: mean digits, or the mean of the metric."""
-    return digits(value) if ranking.has_digits else linear(value)
+    return level(value, ranking.has_digits)
 
 
 def score_name(ranking: Ranking) -> str:
@@ -144,7 +150,7 @@ def difference(paired: Difference | None, scale: str, mark: str = "") -> str:
     """
     if paired is None or not math.isfinite(paired.mean):
         return ""
-    mean, low, high = (_gained(v) if scale == "log" else f"{v:+.3g}" for v in paired[:3])
+    mean, low, high = (fixed(v, 2, "+") if scale == "log" else f"{v:+.3g}" for v in paired[:3])
     if not math.isfinite(paired.low):
         return f"{mean}, no interval"
     if scale == "log" and {mean, low, high} == {"+0.00"}:
@@ -159,11 +165,6 @@ def difference(paired: Difference | None, scale: str, mark: str = "") -> str:
         for value, text in ((paired.low, low), (paired.high, high))
     )
     return f"{mean} [{low}, {high}] *"
-
-
-def _gained(value: float) -> str:
-    """Digits with two decimals and their sign; 0 where they round to it."""
-    return f"{round(value, 2) + 0.0:+.2f}"
 
 
 def rank(row: Row) -> str:

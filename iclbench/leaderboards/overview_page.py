@@ -15,7 +15,7 @@ from .escaping import markdown
 from .level import has_digits_level, level_name, level_of
 from .overview import Overview, overviews
 from .page_parts import GENERATED, bullets, evaluation_in_words, table_of
-from .row import Row
+from .row import Row, in_track
 
 
 def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True) -> str:
@@ -88,10 +88,12 @@ def _budgets(rows: Sequence[Row]) -> str:
     if not trained:
         return ""
     sizes = Counter(row.track for row in trained)
-    named = [f"{size} in track *{track}*" for track, size in sorted(sizes.items()) if track]
-    open_ = [f"{sizes['']} with a fixed number of steps (track *open*)"] if sizes[""] else []
+    # Those with open budgets last.
+    counts = [
+        f"{sizes[track]} {in_track(track)}" for track in sorted(sizes, key=lambda t: (not t, t))
+    ]
     return (
-        f" {len(trained)} of them were trained: {', '.join([*named, *open_])}. A track is a budget "
+        f" {len(trained)} of them were trained: {', '.join(counts)}. A track is a budget "
         "of time per seed, such as *10m* for ten minutes. A trained result shows what the model "
         "reached with its budget, on its machine, at its size and with the settings of its search. "
         "It is not the best that the architecture can do."
@@ -150,4 +152,4 @@ def _overview_cell(row: Row, board: Board) -> str:
 
 
 def _level(record: Record, value: float | None) -> str:
-    return formats.digits(value) if has_digits_level(record) else formats.linear(value)
+    return formats.level(value, has_digits_level(record))

@@ -14,7 +14,7 @@ from .escaping import markdown
 from .formats import LEGEND
 from .page_parts import GENERATED, bullets, evaluation_in_words, held_out_legend, table_of
 from .rank_legend import UNRANKED, undecided
-from .row import PROFILE, Row
+from .row import PROFILE, Row, in_track
 
 
 def _score(row: Row) -> str:
@@ -90,7 +90,7 @@ def _section(board: Board) -> str:
 def _ranked(board: Board) -> str:
     """How many rows are ranked together, in each track; empty where none is ranked."""
     counts = Counter(row.track for row in board.rows if row.rank is not None)
-    parts = [f"{n} in {f'track {t}' if t else 'open budgets'}" for t, n in counts.items()]
+    parts = [f"{n} {in_track(track)}" for track, n in counts.items()]
     return f"Ranked rows: {', '.join(parts)}." if parts else ""
 
 
@@ -122,7 +122,7 @@ def _line(row: Row, board: Board, hidden: Container[str]) -> dict[str, str]:
         "rank": formats.rank(row),
         "model": markdown(row.label),
         "origin": markdown(formats.origin(row)),
-        "track": markdown(row.track),
+        "track": markdown(row.track_name),
         formats.score_name(ranking): _score(row),
         "95% interval": formats.score_interval(row),
         "accuracy": "" if row.accuracy is None else formats.linear(row.accuracy),
@@ -188,7 +188,7 @@ def _precision_section(board: Board) -> str:
     lines = [
         {
             "model": f"{formats.mark(row)} {markdown(row.label_in_track)}",
-            **({"track": row.track} if board.has_tracks else {}),
+            **({"track": row.track_name} if board.has_tracks else {}),
             "digits": formats.digits(row.score),
             "vs. floor": formats.missing_digits(row),
             **{str(k): _percent(v) for k, v in zip(shown, row.profile or (), strict=False)},

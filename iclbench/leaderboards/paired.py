@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from ..runs.intervals import components
+from ..runs.intervals import components, skewed
 
 #: The probability that any of a board's rows is called different from another that it equals.
 SIGNIFICANCE = 0.05
@@ -50,9 +50,8 @@ def difference(first: np.ndarray, second: np.ndarray, *, in_digits: bool) -> Dif
     A mean of errors is skewed: a row that happens to miss its rare bad seeds looks better, and more
     certain, than it is. So two means of one sign, unless they are `in_digits`, must also differ by
     their ratio. With u, the half-width of the difference of relative values, log(first / second) is
-    known to u + u²/2, as for single rows in `iclbench/runs/intervals.py`. The interval is
-    then at least that, times the logarithmic mean of the two, by which a logarithm of a ratio is a
-    difference.
+    known to `skewed(u)`, as for single rows. The interval is then at least that, times the
+    logarithmic mean of the two, by which a logarithm of a ratio is a difference.
     """
     a, b = float(first.mean()), float(second.mean())
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
@@ -68,7 +67,7 @@ def difference(first: np.ndarray, second: np.ndarray, *, in_digits: bool) -> Dif
     if not in_digits and common_sign(first) * common_sign(second) > 0:
         relative = Spread.of(first / a, second / b)
         u = relative.half_width(SIGNIFICANCE)
-        half = max(half, abs(_logarithmic_mean(a, b)) * (u + u**2 / 2))
+        half = max(half, abs(_logarithmic_mean(a, b)) * skewed(u))
         p = max(p, _level(relative.half_width, float(least_distance(np.array(a / b)))))
     return Difference(a - b, a - b - half, a - b + half, p)
 
@@ -81,7 +80,7 @@ def common_sign(values: np.ndarray) -> int:
 
 
 def least_distance(ratio: np.ndarray) -> np.ndarray:
-    """The u at which u + u²/2 reaches the logarithm of a ratio of means, or of its inverse."""
+    """The u at which `skewed(u)` reaches the logarithm of a ratio of means, or of its inverse."""
     return np.asarray(np.sqrt(1 + 2 * np.abs(np.log(ratio))) - 1)
 
 

@@ -11,6 +11,7 @@ from ..runs.heldout import has_held_out
 from ..runs.objects import Objects
 from ..runs.statistics import GRADE
 from .argument_numbers import require_few_numbers
+from .formats import in_words
 
 #: The fewest prompts of a row that held-out prompts check: fewer could not contradict it.
 FEWEST_PROMPTS = 32
@@ -40,7 +41,7 @@ def require_costs(path: Path, record: Record) -> None:
     if record.ranking.metric.startswith(GRADE) and "validation_curve" in missing:
         missing.remove("validation_curve")  # grading on the way would cost
     if missing:
-        names = " and ".join(name.replace("_", " ") for name in missing)
+        names = " and ".join(in_words(name) for name in missing)
         raise RecordError(f"{path}: it lacks its {names}, which every training measures now")
 
 

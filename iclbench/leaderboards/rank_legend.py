@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from .groups import ALONE, CHOSEN, DIVERGED, GIVEN, ONE_SEED, OVER
 from .held_out import FAILING, PENDING
-from .row import OVER_BUDGET, Row
+from .row import OVER_BUDGET, Row, in_track
 
 #: Why a row has no rank.
 _UNRANKED = {
@@ -40,10 +40,6 @@ def rank_legend(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 def undecided(tracks: Sequence[str]) -> str:
     """That no two ranked rows of these tracks differ significantly; empty for none."""
-    names = ["track open" if not track else f"track {track}" for track in tracks]
-    return (
-        f"In {' and '.join(names)}, no two ranked rows differ significantly: their order means "
-        "nothing."
-        if names
-        else ""
-    )
+    where = " and ".join(map(in_track, tracks))
+    told = "no two ranked rows differ significantly: their order means nothing."
+    return f"{where[0].upper()}{where[1:]}, {told}" if where else ""

@@ -243,6 +243,11 @@ def track_name(record: Record) -> str:
     return (record.track or OPEN) if record.spec.origin == "trained" else ""
 
 
+def in_track(track: str) -> str:
+    """Where rows are: `in track 10m`, or `with open budgets` for OPEN or no track."""
+    return "with open budgets" if track in {"", OPEN} else f"in track {track}"
+
+
 def worst(statistics: Statistics, ranking: Ranking) -> float | None:
     """The metric's 1% worst."""
     return statistics.q99 if ranking.better == "lower" else statistics.q01

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shlex
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import NamedTuple
 
 from ..api.errors import UsageError, unknown
 from ..api.record import Record
-from ..console import counted
+from ..console import counted, shell_path
 from ..discovery import Plugin
 from ..files import LEADERBOARDS, RECORDS, STUDIES
 from ..plugins import PluginHost
@@ -122,8 +121,8 @@ def study_records(study: Study, size: str, folder: Path | None) -> StudyRecords:
             searched += f", and this folder has no {LEADERBOARDS} with the published ones"
         raise UsageError(
             f"{study.name}: none of its {result.missing} runs has a record in {searched} "
-            f"({reason}); to make them: iclbench sweep {shlex.quote(str(study.path))}"
-            f"{size_flag} --out {shlex.quote(str(chosen))}"
+            f"({reason}); to make them: iclbench sweep {shell_path(study.path)}"
+            f"{size_flag} --out {shell_path(chosen)}"
         )
     return StudyRecords(file, result, chosen)
 

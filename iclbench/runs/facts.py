@@ -68,7 +68,9 @@ class Recomputed:
         """The plan that evaluates the recorded weights and trains nothing."""
         if self.weights is None:
             return self.plan
-        spec = self.plan.spec.model_copy(update={"origin": "loaded", "weights": "the record's"})
+        spec = self.plan.spec.model_copy(
+            update={"origin": "loaded", "weights": "what the record holds"}
+        )
         return replace(self.plan, spec=spec, states=self.weights.states, partial=False, recipe=None)
 
 

@@ -35,8 +35,9 @@ from .values import Arithmetic
 
 #: How far a difference computed again may move, as a share of its interval.
 SHARE = 0.05
-#: How far p-values may then lie apart, in orders of magnitude, and which ones are equally small.
-NEAR_P, LEAST_P = 0.35, 1e-8
+#: How far p-values may then lie apart: in orders of magnitude near the threshold, and as a share of
+#: their number where it is larger. Those below the last are equally small.
+NEAR_P, NEAR_LOGARITHM, SMALLEST_P = 0.35, 0.1, 1e-8
 
 
 @exclusive()
@@ -200,5 +201,5 @@ def _are_near(recorded: float | None, computed: float | None) -> bool:
     """
     if recorded is None or computed is None:
         return recorded is computed
-    ratio = (recorded + LEAST_P) / (computed + LEAST_P)
-    return bool(abs(np.log10(ratio)) <= NEAR_P)
+    a, b = (float(np.log10(max(p, SMALLEST_P))) for p in (recorded, computed))
+    return abs(a - b) <= max(NEAR_P, NEAR_LOGARITHM * abs(b))

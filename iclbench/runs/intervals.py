@@ -8,7 +8,7 @@ checks by simulation how often the intervals cover; docs/statistics.md has the r
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -18,6 +18,7 @@ from ..api.statistics import IntervalKind
 #: What the values are: errors (not negative), digits (of either sign), fractions from 0 to 1, or
 #: any other metric.
 Quantity = Literal["error", "digits", "fraction", "metric"]
+NumberT = TypeVar("NumberT", float, np.ndarray)
 
 #: A mean of positive values is unreliable if their upper tail is heavier than that of log-normal
 #: values of this σ (of the natural logarithm), by these quantiles.
@@ -156,14 +157,18 @@ def _bounds(values: np.ndarray, quantity: Quantity) -> tuple[np.ndarray, np.ndar
     return np.sort(bounds * scale, axis=0), trusted
 
 
-def _of_positive(mean: np.ndarray, half: np.ndarray) -> np.ndarray:
-    """The bounds of the mean of values that are not negative, from half the symmetric width.
+def skewed(relative: NumberT) -> NumberT:
+    """How far the logarithm of a positive mean may be off, for the relative half-width u: u + u²/2.
 
-    With u, that width relative to the mean, they are mean · exp(±(u + u²/2)): for small u the
-    symmetric bounds, for large u as much longer upward as skewed values need.
+    For small u that is the symmetric interval; for large u it is as much longer upward as skewed
+    values need.
     """
-    relative = np.divide(half, mean, out=np.zeros_like(mean), where=mean > 0)
-    logarithm = relative + relative**2 / 2
+    return relative + relative**2 / 2
+
+
+def _of_positive(mean: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """The bounds of the mean of values that are not negative, from half the symmetric width."""
+    logarithm = skewed(np.divide(half, mean, out=np.zeros_like(mean), where=mean > 0))
     # With few heavy-tailed prompts the upper bound overflows; such an interval is not trusted.
     with np.errstate(over="ignore"):
         return np.stack([mean * np.exp(-logarithm), mean * np.exp(logarithm)])

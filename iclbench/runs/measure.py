@@ -16,7 +16,7 @@ from ..api.random import derive_seed, torch_generator
 from ..api.scoring import Axis
 from ..devices import keep_freed_memory
 from ..precision import DTYPES
-from ..training.random_streams import forked_generators
+from ..training.random_streams import forked_generators, seed_generators
 from .evaluate import evaluate, floor, limits_of, require_primary
 from .first_answers import first_answers
 from .models import Model
@@ -79,7 +79,7 @@ def measure(
     target_size, answers = 0.0, None
     with forked_generators(device), evaluation_parts(plan) as (parts, digest):
         # A model may draw when it answers.
-        torch.manual_seed(derive_seed("evaluation", spec.eval_seed))
+        seed_generators(derive_seed("evaluation", spec.eval_seed), device)
         for batches in parts:
             limits = limits_of(plan.task, batches)
             by_model = [

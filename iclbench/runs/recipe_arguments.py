@@ -60,10 +60,9 @@ def config_with(
     try:
         return parse_config(config, {**values, **given}, owner)
     except UsageError as error:
-        alone = refusal(config, given) or ""
         # By its clauses: without the recipe, an argument that it sets may be missing, too.
-        clauses = (refusal(config, {**values, **given}) or "").split("; ")
-        if not values or all(clause in alone for clause in clauses):
+        clauses = set(reason_of(error).removeprefix(f"{owner}: ").split("; "))
+        if not values or clauses <= set((refusal(config, given) or "").split("; ")):
             raise
         pairs = ", ".join(f"{key}={value}" for key, value in values.items())
         hint = f"recipe {name} sets {pairs}; --model-args overrides them"

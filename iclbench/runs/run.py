@@ -44,7 +44,7 @@ from .shift_records import add_shifts
 from .shifts import asked_shifts
 from .state_size import state_sizes
 from .statistics import summarize_run
-from .store import RecordStore
+from .store import RecordStore, require_results
 from .training import (
     checkpoint_path,
     keep_trained,
@@ -70,6 +70,7 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     # Sorted, so that a group finds its checkpoint in whatever order it is asked for.
     missing = [without[run_id] for run_id in sorted(without)]
     if missing:
+        require_results(settings.out)
         require_writable(settings.out)
         trains = missing[0].recipe is not None
         with alone(checkpoint_path(missing, settings.out)) if trains else nullcontext():
@@ -184,13 +185,24 @@ def _written(
         keep_trained(plan, models, settings.out, device)
     for plan, models, record in measured:
         try:
-            store.write(record)
+            placed = _placed(record, store, settings)
         except (OSError, IclbenchError) as error:
             errors[record.id] = error
             if not several:
                 keep_trained(plan, models, settings.out, device)
         else:
-            yield record
+            yield placed
+
+
+def _placed(record: Record, store: RecordStore, settings: Settings) -> Record:
+    """The record that is in its place now: this one, or that which another process has made."""
+    earlier = None if settings.force else store.find(record.spec)
+    if earlier is None:
+        store.write(record)
+        return record
+    name = f"{record.spec.model} on {record.spec.task}"
+    say(f"{name}: another process has written its record meanwhile, which stays")
+    return earlier
 
 
 def evaluate_and_record(

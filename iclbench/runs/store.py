@@ -131,6 +131,18 @@ def folder_of_records(given: Path) -> Path:
     return given
 
 
+def require_results(folder: Path) -> None:
+    """Raise UsageError for a folder of leaderboards as the output of runs.
+
+    What reads it looks into `records` alone, where records come by `submit`.
+    """
+    if (folder / RECORDS).is_dir():
+        raise UsageError(
+            f"{folder} is a folder of leaderboards: give another folder, from which `iclbench "
+            f"submit` copies records to {folder / RECORDS}"
+        )
+
+
 class RecordStore:
     """A folder of records `TASK/MODEL-ID.json`, with the files that they name in `objects`."""
 

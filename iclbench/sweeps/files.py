@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from ..api.errors import UsageError, unknown
 from ..api.names import Label, is_plain_name, visible
 from ..api.options import parse_seeds
 from ..api.spec import RunSpec, spec_options
+from ..console import shell_path
 from ..files import path_of, read_toml
 from .fields import IS_TABLE, tables_named
 from .figure import Figure
@@ -218,7 +218,7 @@ def read_sweep_file(file: SweepSource) -> SweepFile:
     content = read_toml(path_of(file))
     if "stage" in content and "grid" not in content:
         raise UsageError(
-            f"{file} is a campaign file: `iclbench campaign {shlex.quote(str(file))}` runs it"
+            f"{file} is a campaign file: `iclbench campaign {shell_path(file)}` runs it"
         )
     return parse_config(SweepFile, content, str(file)).read_from(str(file))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..api.errors import UsageError
+from ..console import shell_path
 from ..files import STAGING
 
 
@@ -22,7 +22,7 @@ def record_paths(given: Sequence[Path]) -> list[Path]:
     paths: dict[Path, Path] = {}
     for path in given:
         if path.suffix == ".toml" and not path.is_dir():
-            name = shlex.quote(str(path))
+            name = shell_path(path)
             raise UsageError(
                 f"{path} is not a record: of a sweep file, `iclbench sweep {name}` makes records "
                 f"and `iclbench leaderboard figure {name}` draws their figure"

@@ -14,7 +14,7 @@ from ..console import Reporter
 from ..files import path_of, require_writable
 from ..runs.plan import Plan
 from ..runs.settings import Settings
-from ..runs.store import RecordStore
+from ..runs.store import RecordStore, require_results
 from ..training.gradients.choice import EngineName
 from ..training.interruption import interruptible
 from .cells import Cells, Failure, SweepCell, by_reason, runs_of
@@ -168,6 +168,7 @@ class _Sweep:
         """
         out, device = self.settings.out, self.settings.device
         usable, workers = usable_executor(executor, args, out=out, device=device, workers=workers)
+        require_results(out)
         require_writable(out)
         return Programs(
             executor=usable,

@@ -102,11 +102,11 @@ class GraphStep:
 
     def _warm_up(self) -> None:
         """Take a step as it will be captured, so that nothing is compiled or chosen then."""
-        stream = side_stream(self.device)
-        stream.wait_stream(torch.cuda.current_stream())
+        stream, current = side_stream(self.device), torch.cuda.current_stream(self.device)
+        stream.wait_stream(current)
         with torch.cuda.stream(stream):
             self._one_step()
-        torch.cuda.current_stream().wait_stream(stream)
+        current.wait_stream(stream)
 
     def _warm_up_watched(self) -> None:
         """Take a step, and refuse the graph if it waits for the device.
@@ -127,18 +127,19 @@ class GraphStep:
     def _captured(self) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         failure: Exception | None = None
-        current = torch.cuda.current_stream()
+        current = torch.cuda.current_stream(self.device)
         gc.collect()  # a graph of an earlier training that is freed meanwhile ends the capture
-        try:
-            with torch.cuda.graph(graph, stream=side_stream(self.device)):
-                try:
-                    self._one_step()
-                except Exception as error:  # raised once the capture has ended
-                    failure = error
-        except Exception as error:
-            raise failure or error from None
-        finally:
-            torch.cuda.set_stream(current)  # a capture that can't end leaves its own
+        with torch.cuda.device(self.device):
+            try:
+                with torch.cuda.graph(graph, stream=side_stream(self.device)):
+                    try:
+                        self._one_step()
+                    except Exception as error:  # raised once the capture has ended
+                        failure = error
+            except Exception as error:
+                raise failure or error from None
+            finally:
+                torch.cuda.set_stream(current)  # a capture that can't end leaves its own
         if failure is not None:
             raise failure
         return graph
@@ -158,13 +159,17 @@ class GraphStep:
         return field.index_select(1, self.index).squeeze(1)
 
 
-@functools.cache
 def side_stream(device: torch.device) -> torch.cuda.Stream:
     """The stream of a device on which all steps are warmed up and captured.
 
     Memory that a stream has freed stays its own, and so does cuBLAS's workspace, for good.
     """
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    return _stream_of(torch.cuda.current_device() if device.index is None else device.index)
+
+
+@functools.cache
+def _stream_of(gpu: int) -> torch.cuda.Stream:
+    return torch.cuda.Stream(gpu)  # type: ignore[no-untyped-call]
 
 
 def refusal(state: TrainingState) -> str | None:

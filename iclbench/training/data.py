@@ -21,8 +21,10 @@ from .threads import Map, one_thread
 class Data:
     """Chunks of training batches, every field (R, chunk, batch, …), with a generator per replica.
 
-    A replica's data depend on its task, its seed, the recipe's batch, chunk and stages, the dtype
-    and the type of device. They do not depend on the other replicas, nor on when they are drawn.
+    A replica's data depend on its task, its seed, the recipe's batch, chunk and stages, the dtype,
+    and on whether a CPU draws them or which model of GPU: with more multiprocessors, CUDA gives a
+    large draw's numbers in another order. They do not depend on the other replicas, nor on when
+    they are drawn.
     """
 
     def __init__(

@@ -29,12 +29,7 @@ def first_states(seeds: Sequence[int], device: torch.device) -> list[Tensor]:
     states = []
     for seed in seeds:
         with forked_generators(device):
-            derived = derive_seed("forward pass", seed)
-            torch.default_generator.manual_seed(derived)
-            if device.type == "cuda":
-                # Not torch.manual_seed, which sets every GPU's generator.
-                with torch.cuda.device(device):
-                    torch.cuda.manual_seed(derived)
+            seed_generators(derive_seed("forward pass", seed), device)
             states.append(_random_state(device))
     return states
 
@@ -53,6 +48,17 @@ def random_stream(replicas: Replicas, replica: int) -> Iterator[None]:
 def forked_generators(device: torch.device) -> AbstractContextManager[None]:
     """Restore torch's global generators at the end of a block."""
     return torch.random.fork_rng([device] if device.type == "cuda" else [])
+
+
+def seed_generators(seed: int, device: torch.device) -> None:
+    """Seed torch's global generators of the CPU and of a device: of those that are forked.
+
+    torch.manual_seed would set the generators of all GPUs.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
 
 
 def _random_state(device: torch.device) -> Tensor:

@@ -117,7 +117,7 @@ class AdaptiveRate:
         if step % recipe.measure_every == 0:
             # Pair after pair: all gradients at once might not fit into memory.
             pairs = pairwise(measure(recipe.measure_batches))
-            # A diverged replica's cosines are NaN, which would stay in the running mean.
+            # Of gradients that are 0 or diverged it is NaN, which would stay in the running mean.
             cosines = torch.stack([_cosine(a, b).nan_to_num() for a, b in pairs])
             memory, latest = recipe.cosine_memory, cosines.mean(dim=0)
             self.cosine = memory * self.cosine + (1 - memory) * latest

@@ -68,7 +68,10 @@ class Asker:
         """
         try:
             asyncio.get_running_loop()
+            has_loop = True
         except RuntimeError:
+            has_loop = False
+        if not has_loop:
             asyncio.run(self._ask_all(completions, store))
             return
         # Notebooks already run an event loop, so use another thread.

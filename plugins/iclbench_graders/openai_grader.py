@@ -215,7 +215,8 @@ class OpenAIGrader(Grader):
         if failed > self.config.most_failures * expected:
             reason, count = reasons.most_common(1)[0]
             raise RunError(
-                f"grader openai: {failed} of {expected} endings could not be graded, {count} × "
+                f"grader openai: {failed} of the run's {expected} endings could not be graded, "
+                f"more than most_failures={self.config.most_failures:g} allows: {count} × "
                 f"{reason}; answers so far are stored"
             )
 

@@ -112,7 +112,8 @@ class PMI(Grader):
 
     @cached_property
     def _local(self) -> LocalLanguageModel:
-        return LocalLanguageModel(self.config.path, WHO, find_device(self.config.device))
+        device = find_device(self.config.device, make_current=False)
+        return LocalLanguageModel(self.config.path, WHO, device)
 
     def report(self) -> GraderReport:
         """The report, with the name of the model's file and the start of its SHA-256."""

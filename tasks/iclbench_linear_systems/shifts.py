@@ -34,6 +34,7 @@ def system_shifts(config: LinearSystemConfig) -> dict[str, Shift]:
             )
     sizes = {"size-half": max(2, largest // 2), "size-double": 2 * largest}
     for name, size in sizes.items():
+        # A spectrum needs eigenvalues between the extremes, in training or here.
         has_room = config.spectrum == "log-uniform" or max((*config.sizes, size)) > 2
         if (size,) != config.evaluate and has_room:
             shifts[name] = Shift(f"systems of size {size}", {"evaluate": (size,)})

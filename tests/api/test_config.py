@@ -84,6 +84,12 @@ def test_true_among_numbers_is_named_alone(values):
         parse_config(Lists, values, "lists")
 
 
+def test_the_first_of_several_wrong_fields_is_named():
+    values = {"nested": {"a": (True,)}, "sizes": [False]}
+    with pytest.raises(UsageError, match=r"nested: a number is needed \(got True\)"):
+        parse_config(Lists, values, "lists")
+
+
 def test_numbers_of_numpy_and_torch_are_numbers():
     values = {"count": np.int64(3), "limit": torch.tensor(4), "rate": np.float32(0.5)}
     assert parse_config(Numbers, values, "numbers") == Numbers(count=3, limit=4, rate=0.5)

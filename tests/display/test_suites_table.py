@@ -46,6 +46,6 @@ def test_models_without_a_score_are_in_a_note(tmp_path):
     table = next(part for part in parts if isinstance(part, Table))
     assert [row["model"] for row in table.rows] == ["zero"]
     assert table.notes[-2:] == (
-        "no score, open budgets: lsa",
+        "no score with open budgets: lsa",
         "no score: 1 that were not trained",
     )

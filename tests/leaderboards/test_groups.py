@@ -175,7 +175,7 @@ def test_a_track_in_which_nothing_differs_says_so(board, monkeypatch):
     assert [str(row.rank) for row in alike.rows[:2]] == ["1–2", "1–2"]
     assert alike.undecided == [""]
     expected = undecided([""])
-    assert expected.startswith("In track open, no two ranked rows differ significantly")
+    assert expected.startswith("With open budgets, no two ranked rows differ significantly")
     assert expected in task_page("least-squares", [alike])
     assert board_table(alike).notes == (expected,)
 

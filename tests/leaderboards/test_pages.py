@@ -39,7 +39,7 @@ def test_the_overview_has_a_table_for_each_origin(built):
     assert "v1" in page
     digest = hashlib.sha256((built / "rows.csv").read_bytes()).hexdigest()
     assert f"SHA-256 of rows.csv: `{digest}`" in page
-    assert "2 of them were trained: 2 with a fixed number of steps" in page
+    assert "2 of them were trained: 2 with open budgets" in page
 
 
 def test_a_board_with_a_budget_stands_for_its_task(built):
@@ -117,7 +117,7 @@ def test_stale_rows_are_listed(changed, board):
 
 
 def test_a_task_page_says_how_many_rows_are_ranked_together(board):
-    assert "Ranked rows: 2 in open budgets." in task_page("least-squares", [board])
+    assert "Ranked rows: 2 with open budgets." in task_page("least-squares", [board])
     alone = tuple(replace(row, rank=None, unranked="alone") for row in board.rows)
     assert "Ranked rows" not in task_page("least-squares", [replace(board, rows=alone)])
 

@@ -24,8 +24,6 @@ from iclbench_linear_transformer.architecture import (
 from iclbench_linear_transformer.constructions import StepsConfig, leja
 from iclbench_solvers.systems import Chebyshev, IterationsConfig, Richardson
 
-CONSTRUCTIONS = {"richardson": Richardson(), "chebyshev": Chebyshev()}
-
 
 def constructed(name, task, dtype, **args):
     construction = LinearTransformer.constructions[name]

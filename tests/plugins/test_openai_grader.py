@@ -19,14 +19,16 @@ from fake_openai import (
 from iclbench import Completion, RunError, UsageError
 from iclbench.api.config import parse_config
 from iclbench.runs.grading import Grading, RecordedGrader
+from iclbench.runs.places import place_of
 from iclbench_graders import prompt
 from iclbench_graders.openai_grader import OpenAIConfig, OpenAIGrader
 
 
 def test_interrupted_run_continues_without_paying_again(openai_server, make_grader, tmp_path):
     openai_server.script(*[GOOD] * 4, error(401))
-    with pytest.raises(RunError):
+    with pytest.raises(RunError) as refused:
         make_grader(concurrency=1).grade(STORIES, tmp_path)
+    assert place_of(refused.value) == ""
     openai_server.requests.clear()
     openai_server.script(GOOD)
     grader = make_grader()

@@ -16,6 +16,7 @@ from small_runs import TINY
 
 from iclbench import RecordStore, RunSpec, UsageError, hookimpl, host, run, verify
 from iclbench.api.errors import CheckpointError
+from iclbench.runs import run as run_module
 from iclbench.runs.exclusive import alone, exclusive, is_trained_elsewhere, lock_of
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
@@ -171,6 +172,23 @@ def test_a_record_that_another_process_made_meanwhile_is_not_made_again(tmp_path
     monkeypatch.setattr("iclbench.runs.run.alone", late)
     monkeypatch.setattr("iclbench.runs.run.train_or_load", pytest.fail)
     assert run(model="lsa", **TINY, out=tmp_path / "ours") == theirs
+
+
+def test_a_record_that_a_process_with_another_lock_made_is_kept(tmp_path, monkeypatch, capsys):
+    """It trained the same run alone, so it had another lock."""
+    theirs = run(model="lsa", **TINY, out=tmp_path / "theirs")
+    evaluated = run_module.evaluate_and_record
+
+    def late(*args):
+        shutil.copytree(tmp_path / "theirs", tmp_path / "ours", dirs_exist_ok=True)
+        return evaluated(*args)
+
+    monkeypatch.setattr(run_module, "evaluate_and_record", late)
+    assert run(model="lsa", **TINY, out=tmp_path / "ours").created == theirs.created
+    assert "another process has written its record meanwhile" in capsys.readouterr().err
+    assert RecordStore(tmp_path / "ours").find(theirs.spec).digest == theirs.digest
+    again = run(model="lsa", **TINY, out=tmp_path / "ours", force=True)
+    assert again.digest != theirs.digest
 
 
 def test_a_search_beside_itself_is_refused(tmp_path):

@@ -20,6 +20,19 @@ from iclbench.runs.store import read_record, read_values, require_place
 from iclbench.sweeps.record_paths import record_paths
 
 
+def test_runs_into_a_folder_of_leaderboards_are_refused(cli, tmp_path):
+    """Its readers look into `records` alone."""
+    (tmp_path / "records").mkdir()
+    outcome = cli("run", "--model", "zero", "--task", "gradient", "--out", tmp_path)
+    assert outcome.code == 2
+    assert f"{tmp_path} is a folder of leaderboards: give another folder" in outcome.err
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text('title = "t"\n[[grid]]\nmodel = ["zero"]\ntask = ["gradient"]\n')
+    outcome = cli("sweep", sweep, "--out", tmp_path)
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert [*tmp_path.rglob("*.json")] == []
+
+
 def edit(path: Path, change) -> None:
     content = json.loads(path.read_text())
     change(content)

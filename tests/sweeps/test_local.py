@@ -128,6 +128,19 @@ def test_visible_gpus_are_all_of_the_machine_otherwise(monkeypatch):
     assert local.visible_gpus() == ["0", "1"]
 
 
+def gpus_of(_):
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+@pytest.mark.slow
+def test_a_lone_worker_sees_all_gpus_so_that_a_number_means_the_same_there(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.setattr(local, "gpu_is_usable", lambda: False)
+    assert list(local.Local().map(gpus_of, ["a", "b"], 1)) == [(0, "0,1"), (1, "0,1")]
+    apart = [gpus for _, gpus in local.Local().map(gpus_of, ["a", "b"], 2)]
+    assert sorted(apart) == ["0", "1"]
+
+
 @pytest.mark.slow
 def test_a_worker_that_died_idle_gets_no_job():
     team = local._Team(process_of, list(enumerate("ab")), 1)

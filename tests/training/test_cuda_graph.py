@@ -9,7 +9,7 @@ import torch
 from toys import Static
 from trainings import AGREE, finished, losses_differ_by, training
 
-from iclbench.training.cuda_graph import GraphStep
+from iclbench.training.cuda_graph import GraphStep, side_stream
 
 
 class GraphOnCPU(GraphStep):
@@ -145,6 +145,16 @@ def test_a_step_that_waits_for_the_device_is_not_captured(monkeypatch, capsys, w
     assert (trainer.take_step.graph is None) == waits
     assert trainer.note == ("no CUDA graph: a step waits for the device" if waits else None)
     assert len(capsys.readouterr().err.splitlines()) == waits
+
+
+def test_each_gpu_has_one_side_stream(monkeypatch):
+    current = [98]
+    monkeypatch.setattr(torch.cuda, "Stream", lambda gpu: f"a stream of {gpu}")
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current[-1])
+    assert side_stream(torch.device("cuda")) == "a stream of 98"
+    current.append(99)
+    assert side_stream(torch.device("cuda")) == "a stream of 99"
+    assert side_stream(torch.device("cuda:99")) is side_stream(torch.device("cuda"))
 
 
 def test_graph_without_a_gpu_is_refused_with_a_reason():

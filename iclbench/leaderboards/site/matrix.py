@@ -249,4 +249,4 @@ def written(value: float, decimals: int) -> str:
         return with_minus(formats.short(value))
     # Adding 0 makes a rounded −0 positive.
     places = 0 if abs(value) >= 1000 else decimals
-    return with_minus(f"{round(value, places) + 0.0:,.{places}f}")
+    return with_minus(formats.fixed(value, places, ","))

@@ -16,7 +16,7 @@ from ...runs.suites import find_suite, records_by_board
 from ..board import Board
 from ..bounds import ONE_SEED, bounds_mark, bounds_of
 from ..descriptions import Descriptions
-from ..formats import MARKS, UNTUNED
+from ..formats import MARKS, UNTUNED, fixed
 from ..grouping import grouped
 from ..level import level_of
 from ..row import ACCURACY, OPEN, credible
@@ -25,17 +25,14 @@ from ..suite_score import SuiteRow, SuiteTable, score_suite
 from ..suite_support import with_support
 from . import settings
 from .figure import View
+from .matrix import FULL, UNSUPPORTED
 from .minus import with_minus
 from .suite_plots import mean_plots, suite_title
 
 #: A suite has a section if so much of its boards has a trained row.
 LEAST_PART = 0.5
-#: What stands on a board that a model can't do.
-UNSUPPORTED = "–"
 #: The lowest score that is written.
 LEAST = -9.99
-#: The color of a score of 1, in percent of the style sheet's.
-FULL = 85
 
 
 def suite_views(
@@ -293,5 +290,4 @@ def _written(part: float) -> str:
     """A part in percent; what is far below 0 is not written out."""
     if not math.isfinite(part) or part < LEAST:
         return with_minus(f"< {100 * LEAST:.0f}")
-    # Adding 0 turns a rounded −0 into 0.
-    return with_minus(f"{round(100 * part, 1) + 0.0:.1f}")
+    return with_minus(fixed(100 * part, 1))

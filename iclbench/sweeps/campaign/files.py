@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from ...api.config import Config, parse_config
 from ...api.errors import UsageError, unknown
 from ...api.names import is_plain_name
+from ...console import shell_path
 from ...files import read_toml
 from ..fields import IS_TABLE, Names, tables_named
 from ..files import QUICK, Fields, with_parsed_seeds
@@ -164,9 +164,7 @@ def read_campaign(path: Path) -> Campaign:
     """The campaign in a TOML file; raises UsageError if it is invalid."""
     content = read_toml(path)
     if "grid" in content and "stage" not in content:
-        raise UsageError(
-            f"{path} is a sweep file: `iclbench sweep {shlex.quote(str(path))}` runs it"
-        )
+        raise UsageError(f"{path} is a sweep file: `iclbench sweep {shell_path(path)}` runs it")
     campaign = parse_config(Campaign, content, str(path))
     # Relative to the file, as its author sees it.
     stages = tuple(_beside(path.parent, stage) for stage in campaign.stage)

@@ -88,7 +88,7 @@ def visible_gpus() -> list[str]:
 class _Worker:
     """A process that runs one job after another; `index` is its job's, None while it has none.
 
-    `gpu` is the only GPU that it sees, None on a machine without any.
+    `gpu` is the only GPU that it sees, None if it sees all or there are none.
     """
 
     process: BaseProcess
@@ -134,7 +134,8 @@ class _Team:
     def _start(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        gpu = self._free_gpu()
+        # A lone worker's device may have a number, by which this process counts.
+        gpu = self._free_gpu() if self.workers > 1 else None
         process = context.Process(target=_work, args=(theirs, gpu), name="iclbench worker")
         worker = _Worker(process, ours, gpu)
         with _signals_blocked():

@@ -41,7 +41,7 @@ window.exported = (() => {
     const numbers = (text) => [...text.matchAll(/(?:^|[+−-])[\d.]+(?:e[+−-]?\d+)?/g)].map(([v]) => v);
     const lines = rows.map((row) => columns.flatMap(({ i, head, hasInterval }) => {
       const parts = texts(row.cells[i]);
-      if (head === ABOVE) return [...[...numbers(parts[0]), "", "", ""].slice(0, 3), parts[0].match(/[*†]+/)?.[0] ?? ""];
+      if (head === ABOVE) return [...[...numbers(parts[0]), "", "", ""].slice(0, 3), parts[0].match(/ ([*†~])$/)?.[1] ?? ""];
       if (!hasInterval) return parts;
       const [score, low, high] = parts, mark = high.match(/ ([†‡~]+)$/)?.[1] ?? "";
       return [score, low, high.replace(/ [†‡~]+$/, ""), mark];
