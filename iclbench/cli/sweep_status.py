@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..display.table import Table
-    from ..sweeps.cells import Failure, SweepCell
+    from ..sweeps.cells import Cells, Failure, SweepCell
     from ..sweeps.files import SweepFile
     from ..sweeps.status import CellStatus, SweepStatus
 
@@ -32,14 +32,16 @@ def print_status(file: SweepFile, folder: Path, output: Output) -> list[Failure]
     from ..sweeps.status import STATES, sweep_status
 
     status = sweep_status(file, out=folder)
-    for line in status.unanswered:
+    for line in (*status.unanswered, *status.unused):
         report(line)
     if not output.is_default:
         show_table(_status_table(status, folder), output)
         _report_later(status.later)
         return status.unusable
     counts = [f"{status.count(state)} {state}" for state in STATES if status.count(state)]
-    typer.echo(f"{counted(len(status.cells), 'run')}: {', '.join(counts) or 'none'}")
+    typer.echo(
+        f"{counted(len(status.cells), 'run')}: {', '.join(counts) or 'none'}{status.changed}"
+    )
     for state in STATES[1:]:
         _print_some([_line(one, folder) for one in status.cells if one.state == state])
     _print_later(status.later)
@@ -90,10 +92,12 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
     Returns the cells that can't be run.
     """
     from ..sweeps.cells import by_reason
-    from ..sweeps.programs import checkpoint_of_group
+    from ..sweeps.grouped_cells import unused_checkpoints
     from ..sweeps.sweep import plan_sweep
 
     cells, programs = plan_sweep(file, out=folder)
+    if unused := unused_checkpoints(cells.cells.values(), programs, cells.store):
+        report(unused)
     if not output.is_default:
         show_table(_programs_table(programs, folder), output)
         _report_later(len(cells.waiting))
@@ -107,17 +111,27 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
     lack = f" ({lacking} to be evaluated under further shifts)" if lacking else ""
     recorded = len(cells.cells) - missing - sum(failure.damaged for failure in cells.failures)
     typer.echo(
-        f"{counted(len(cells.cells), 'run')}: {recorded} have a record{lack}, {missing} to run as "
+        f"{counted(len(cells.cells), 'run')}: {recorded} have a record{lack}"
+        f"{cells.of_other_code(cells.cells.values())}, {missing} to run as "
         f"{counted(sum(map(bool, unrun)), 'program')} of {counted(models, 'model')}"
     )
-    begun = sum(checkpoint_of_group(program, cells.store).exists() for program in programs)
-    if begun:
-        goes = "resumes from its checkpoint" if begun == 1 else "resume from their checkpoints"
-        typer.echo(f"{counted(begun, 'program')} {goes}")
+    _print_begun(programs, cells)
     _print_some([_program_line(program, folder) for program in programs])
     _print_later(len(cells.waiting))
     _print_some([f"can't be run: {line}" for line in by_reason(cells.failures)])
     return cells.failures
+
+
+def _print_begun(programs: Sequence[Sequence[SweepCell]], cells: Cells) -> None:
+    """Print how many programs resume, and why the checkpoints of others are refused."""
+    from ..sweeps.grouped_cells import checkpoint_of_group, refused_checkpoint
+
+    begun = [program for program in programs if checkpoint_of_group(program, cells.store).exists()]
+    refused = [reason for program in begun if (reason := refused_checkpoint(program, cells))]
+    if resumed := len(begun) - len(refused):
+        goes = "resumes from its checkpoint" if resumed == 1 else "resume from their checkpoints"
+        typer.echo(f"{counted(resumed, 'program')} {goes}")
+    _print_some([f"can't be continued: {reason}" for reason in refused])
 
 
 def _program_line(program: Sequence[SweepCell], folder: Path) -> str:

@@ -16,6 +16,7 @@ from ..api.config import parse_config
 from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, reason_of
 from ..api.record import Record
 from ..api.spec import RunSpec, canonical_json
+from ..runs.code import installed_code, other_code
 from ..runs.plan import Plan, resolve
 from ..runs.reuse import asking_too, standing
 from ..runs.shifts import asked_shifts
@@ -189,6 +190,13 @@ class Cells:
                 return None
             self._records[spec.id] = record
         return self._records[spec.id]
+
+    def of_other_code(self, cells: Iterable[SweepCell]) -> str:
+        """How many of the cells' records were made by other code, in parentheses; or nothing."""
+        known = [record for cell in cells if (record := self._records.get(cell.id)) is not None]
+        installed = installed_code() if known else {}
+        count = sum(bool(other_code(record, installed)) for record in known)
+        return f" ({count} by other code: `iclbench run --force` replaces one)" if count else ""
 
     def missing(
         self, cells: Iterable[SweepCell], *, shifts: bool = True

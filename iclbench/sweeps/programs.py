@@ -6,10 +6,9 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ..api.errors import RecordError, RunError, UsageError, problem_with, reason_of
@@ -18,10 +17,9 @@ from ..api.record import Record
 from ..console import Reporter, counted
 from ..runs.reuse import standing
 from ..runs.settings import Settings
-from ..runs.store import RecordStore
-from ..runs.training import checkpoint_of
 from .cells import Cells, SweepCell
 from .executor import outcomes_of, queue_of, refused_of
+from .grouped_cells import group_missing, unused_checkpoints
 from .jobs import job_of, run_job
 
 #: How long a record that another machine wrote may take to be seen here.
@@ -55,7 +53,7 @@ class Programs:
             for finished, (index, outcome, log) in enumerate(outcomes, start=1):
                 group = groups[index]
                 failed = self._add_failures(group, outcome, log)
-                state = "failed" if failed else f"done{self._speedup(group)}"
+                state = f"failed: {failed}" if failed else f"done{self._speedup(group)}"
                 self.report(f"[{finished}/{len(groups)}] {_names(group)}: {state}")
                 if not failed and not self._described_seen:
                     self._look_at_described(group)
@@ -83,11 +81,12 @@ class Programs:
             self.report(f"can't be run: {failure.command}: {failure.reason}")
         skipped = len(cells) - len(missing) - len(damaged)
         self.already_done += skipped
+        changed = self.cells.of_other_code(cells)
         queued = jobs_of(missing, jobs)
         held = {cell.id for group, _ in queued for cell in group if cell is not None}
         more = f", {len(held)} in the queue" if held else ""
         self.report(
-            f"{counted(len(cells), 'run')}: {skipped} skipped{more}, "
+            f"{counted(len(cells), 'run')}: {skipped} skipped{changed}{more}, "
             f"{len(missing) - len(held)} to run"
         )
         return [cell for cell in missing if cell.id not in held], queued
@@ -95,28 +94,11 @@ class Programs:
     def _grouped(
         self, cells: Sequence[SweepCell], missing: Sequence[SweepCell], queued: Sequence[Queued]
     ) -> list[list[SweepCell]]:
-        """The missing cells of each program; reports checkpoints that no program continues.
-
-        A checkpoint is that of all the runs that were trained together.
-        """
+        """The missing cells of each program; reports checkpoints that no program continues."""
         groups = group_missing(cells, missing, self.replicas, self.cells.store)
-        out = self.settings.out
         waiting = [[cell for cell in group if cell is not None] for group, _ in queued]
-        programs = {group[0].program for group in groups}
-        # Listed once: on a network, that takes long.
-        checkpoints = (out / "checkpoints").glob("*-*.safetensors")
-        present = {p: name for p in checkpoints if (name := p.name.rpartition("-")[0]) in programs}
-        used = {
-            checkpoint_of_group(part, self.cells.store)
-            for group in (*groups, *waiting)
-            if group[0].program in present.values()
-            for part in with_halves(group)
-        }
-        if unused := sorted(present.keys() - used):
-            self.report(
-                f"{counted(len(unused), 'checkpoint')} of other groups of such runs can't be "
-                f"continued with these cells and replicas: {unused[0]}"
-            )
+        if unused := unused_checkpoints(cells, [*groups, *waiting], self.cells.store):
+            self.report(unused)
         return groups
 
     def _job(self, group: Sequence[SweepCell]) -> dict[str, Any]:
@@ -145,19 +127,19 @@ class Programs:
                 else:
                     yield positions[job.id], job.outcome, job.log
 
-    def _add_failures(self, group: Sequence[SweepCell | None], outcome: Any, log: str) -> bool:
-        """Add the failures of a program's cells; returns whether there are any."""
+    def _add_failures(self, group: Sequence[SweepCell | None], outcome: Any, log: str) -> str:
+        """Add the failures of a program's cells; returns the reason of the first, if any."""
         if isinstance(outcome, BaseException):
             outcome = [reason_of(outcome)] * len(group)
-        failed = False
+        first = ""
         for cell, reason in zip(group, outcome, strict=True):
             if cell is None:
                 continue
             problem, damaged = self._problem_of_record(cell) if reason is None else (reason, False)
             if problem is not None:
                 self.cells.fail(cell, problem, log, damaged=damaged)
-                failed = True
-        return failed
+                first = first or problem
+        return first
 
     def _problem_of_record(self, cell: SweepCell) -> tuple[str | None, bool]:
         """Why the record of a cell that has run can't be used, or None; and if it is damaged.
@@ -234,10 +216,12 @@ def jobs_of(cells: Sequence[SweepCell], jobs: Sequence[QueuedJob]) -> list[Queue
     """The jobs that run any of these cells, each with the cell of every request, None for others.
 
     Cells are known by their ids: one run may be asked for in other words, with a default spelled
-    out. Of several jobs, a cell belongs to the last. Jobs of a search or a campaign have no ids.
+    out. Of several jobs, a cell belongs to the last, of those in the queue if there is any. Jobs of
+    a search or a campaign have no ids.
     """
     known = {cell.id: cell for cell in cells}
-    groups = [(job, [known.get(name) for name in job.job.get("ids", ())]) for job in jobs]
+    ordered = sorted(jobs, key=lambda job: job.active)
+    groups = [(job, [known.get(name) for name in job.job.get("ids", ())]) for job in ordered]
     last = {cell.id: job.id for job, group in groups for cell in group if cell is not None}
     matched = []
     for job, group in groups:
@@ -245,51 +229,6 @@ def jobs_of(cells: Sequence[SweepCell], jobs: Sequence[QueuedJob]) -> list[Queue
         if any(members):
             matched.append((members, job))
     return matched
-
-
-def group_cells(cells: Sequence[SweepCell], replicas: int) -> list[list[SweepCell]]:
-    """The cells of each program, which differ only in what replicas can vary."""
-    programs: dict[str, list[list[SweepCell]]] = {}
-    models: dict[str, int] = {}
-    for cell in cells:
-        parts = programs.setdefault(cell.program, [[]])
-        count = models.get(cell.program, 0) + cell.seeds
-        if count > replicas and parts[-1]:
-            parts.append([])
-            count = cell.seeds
-        models[cell.program] = count
-        parts[-1].append(cell)
-    return [part for parts in programs.values() for part in parts]
-
-
-def group_missing(
-    cells: Sequence[SweepCell], missing: Sequence[SweepCell], replicas: int, store: RecordStore
-) -> list[list[SweepCell]]:
-    """The programs of the `missing` ones of a stage's cells.
-
-    A group that had begun when no cell had a record stays as it was, whichever cells of other
-    groups have failed since; otherwise its checkpoint would be lost. The others fill programs.
-    """
-    ids = {cell.id for cell in missing}
-    parts = [[c for c in part if c.id in ids] for part in group_cells(cells, replicas)]
-    begun = [part for part in parts if part and checkpoint_of_group(part, store).exists()]
-    kept = {cell.id for part in begun for cell in part}
-    return begun + group_cells([cell for cell in missing if cell.id not in kept], replicas)
-
-
-def with_halves(group: Sequence[SweepCell]) -> Iterator[Sequence[SweepCell]]:
-    """A group, and the parts that it is run in where memory is short."""
-    yield group
-    half = (len(group) + 1) // 2
-    if half < len(group):
-        yield from with_halves(group[:half])
-        yield from with_halves(group[half:])
-
-
-def checkpoint_of_group(group: Sequence[SweepCell], store: RecordStore) -> Path:
-    """Where the program of these cells keeps its checkpoint: it trains those without a record."""
-    missing = [cell for cell in group if not store.path(cell).exists()]
-    return checkpoint_of([cell.id for cell in missing or group], group[0].program, store.folder)
 
 
 def _names(group: Sequence[SweepCell | None]) -> str:

@@ -16,7 +16,13 @@ from ..runs.store import RecordStore
 from .cells import Cells, Failure, SweepCell
 from .executor import JOBS_FOLDER, make_executor
 from .files import QUICK, SweepSource, read_sweep_file, stages_of
-from .programs import checkpoint_of_group, group_missing, jobs_of
+from .grouped_cells import (
+    checkpoint_of_group,
+    group_missing,
+    refused_checkpoint,
+    unused_checkpoints,
+)
+from .programs import jobs_of
 
 State = Literal["done", "running", "waiting", "failed", "begun", "not begun"]
 #: Where a cell is, in the order in which states are shown.
@@ -27,7 +33,8 @@ STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "begun", "n
 class CellStatus:
     """Where a cell is. `reason` says why it waits or failed; `log` is its program's output.
 
-    One that is begun has a checkpoint: a local process trains it, or has been stopped.
+    One that is begun has a checkpoint: a local process trains it, or has been stopped. One that
+    failed may have one too, as `reason` then says.
     """
 
     cell: SweepCell
@@ -41,12 +48,16 @@ class SweepStatus:
     """Where every cell is. `unusable` can't be run, and `later` grids take weights of others.
 
     `unanswered` has a line for each queue that can't be asked: its programs seem not begun.
+    `unused` has one for checkpoints that no program continues. `changed` says how many records were
+    made by other code.
     """
 
     cells: list[CellStatus] = field(default_factory=list)
     unusable: list[Failure] = field(default_factory=list)
     later: int = 0
     unanswered: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    changed: str = ""
 
     def count(self, state: State) -> int:
         """How many cells are in a state."""
@@ -66,9 +77,13 @@ def sweep_status(
     cells = Cells(sized, store)
     jobs, status.unanswered = queued_jobs(folder)
     for stage in stages_of(sized):
-        status.cells += _with_checkpoints(
-            _statuses(cells.resolve(stage), jobs, store), sized.replicas, store
-        )
+        statuses = _statuses(cells.resolve(stage), jobs, cells)
+        groups = _to_run(statuses, sized.replicas, store)
+        queued = _in_queue(statuses, jobs)
+        unused = unused_checkpoints([one.cell for one in statuses], [*groups, *queued], store)
+        status.unused += [unused] if unused else []
+        status.cells += _with_checkpoints(statuses, groups, cells)
+    status.changed = cells.of_other_code(one.cell for one in status.cells)
     status.unusable, status.later = cells.failures, len(cells.waiting)
     return status
 
@@ -94,9 +109,7 @@ def queued_jobs(out: Path) -> tuple[list[QueuedJob], list[str]]:
     return jobs, unanswered
 
 
-def _statuses(
-    cells: list[SweepCell], jobs: list[QueuedJob], store: RecordStore
-) -> list[CellStatus]:
+def _statuses(cells: list[SweepCell], jobs: list[QueuedJob], records: Cells) -> list[CellStatus]:
     known = {
         cell.id: _of_job(cell, job, number)
         for group, job in jobs_of(cells, jobs)
@@ -104,36 +117,59 @@ def _statuses(
         if cell is not None
     }
     return [
-        _of_record(cell, store) or known.get(cell.id, CellStatus(cell, "not begun"))
+        _of_record(cell, records) or known.get(cell.id, CellStatus(cell, "not begun"))
         for cell in cells
     ]
 
 
-def _of_record(cell: SweepCell, store: RecordStore) -> CellStatus | None:
+def _of_record(cell: SweepCell, records: Cells) -> CellStatus | None:
     """Done, or failed where the record is damaged; None without one, or without its shifts."""
-    stands = standing(store, cell, cell.shifts)
+    stands = standing(records, cell, cell.shifts)
     if stands.to_run:
         return None
     return CellStatus(cell, "done" if stands.is_whole else "failed", stands.problem)
 
 
+def _to_run(statuses: list[CellStatus], replicas: int, store: RecordStore) -> list[list[SweepCell]]:
+    """The programs that a run would start: of what has not begun or failed, if it has no record."""
+    missing = [
+        one.cell
+        for one in statuses
+        if one.state in {"not begun", "failed"} and not store.path(one.cell).exists()
+    ]
+    return group_missing([one.cell for one in statuses], missing, replicas, store)
+
+
+def _in_queue(statuses: list[CellStatus], jobs: list[QueuedJob]) -> list[list[SweepCell]]:
+    """The cells of each program that waits in a queue or runs."""
+    cells = [one.cell for one in statuses if one.state in {"waiting", "running"}]
+    active = [job for job in jobs if job.active]
+    return [[cell for cell in group if cell is not None] for group, _ in jobs_of(cells, active)]
+
+
 def _with_checkpoints(
-    statuses: list[CellStatus], replicas: int, store: RecordStore
+    statuses: list[CellStatus], groups: list[list[SweepCell]], cells: Cells
 ) -> list[CellStatus]:
     """The statuses, where cells of a program that has a checkpoint are begun."""
-    missing = [one.cell for one in statuses if one.state == "not begun"]
     begun: dict[str, str] = {}
-    for group in group_missing([one.cell for one in statuses], missing, replicas, store):
-        path = checkpoint_of_group(group, store)
+    for group in groups:
+        path = checkpoint_of_group(group, cells.store)
         try:
             written = datetime.datetime.fromtimestamp(path.stat().st_mtime)
         except OSError:  # there is none, or its program has just ended
             continue
-        begun |= {cell.id: f"its checkpoint is of {written:%Y-%m-%d %H:%M:%S}" for cell in group}
-    return [
-        replace(one, state="begun", reason=begun[one.cell.id]) if one.cell.id in begun else one
-        for one in statuses
-    ]
+        reason = f"its checkpoint is of {written:%Y-%m-%d %H:%M:%S}"
+        if refused := refused_checkpoint(group, cells):
+            reason = refused
+        begun |= {cell.id: reason for cell in group}
+    return [_begun(one, begun[one.cell.id]) if one.cell.id in begun else one for one in statuses]
+
+
+def _begun(status: CellStatus, reason: str) -> CellStatus:
+    """The status of a cell whose program has a checkpoint."""
+    if status.state == "failed":
+        return replace(status, reason=f"{status.reason}; {reason}")
+    return replace(status, state="begun", reason=reason)
 
 
 def _of_job(cell: SweepCell, job: QueuedJob, number: int) -> CellStatus:

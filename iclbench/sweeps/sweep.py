@@ -20,9 +20,10 @@ from ..training.interruption import interruptible
 from .cells import Cells, Failure, SweepCell, by_reason, runs_of
 from .executor import usable_executor
 from .files import QUICK, SweepFile, SweepSource, errors_of, read_sweep_file, stages_of
+from .grouped_cells import group_missing
 from .jobs import plans_at_hand
 from .metric_names import require_metrics
-from .programs import Programs, group_missing
+from .programs import Programs
 
 
 @dataclass

@@ -27,9 +27,10 @@ def test_runs_into_a_folder_of_leaderboards_are_refused(cli, tmp_path):
     assert outcome.code == 2
     assert f"{tmp_path} is a folder of leaderboards: give another folder" in outcome.err
     sweep = tmp_path / "sweep.toml"
-    sweep.write_text('title = "t"\n[[grid]]\nmodel = ["zero"]\ntask = ["gradient"]\n')
+    sweep.write_text('[[grid]]\nmodel = "zero"\ntask = "gradient"\n')
     outcome = cli("sweep", sweep, "--out", tmp_path)
     assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert "is a folder of leaderboards" in outcome.err
     assert [*tmp_path.rglob("*.json")] == []
 
 

@@ -10,12 +10,14 @@ import pytest
 from fake_queue import FakeQueue
 from test_programs import CONTENT, DEFAULTS
 
-from iclbench import QueuedJob, RunError, submit_sweep, sweep, sweep_status
+from iclbench import QueuedJob, RunError, RunSpec, submit_sweep, sweep, sweep_status
 from iclbench.api.errors import Interrupted
-from iclbench.runs.training import checkpoint_of
+from iclbench.runs.plan import resolve
+from iclbench.runs.training import checkpoint_of, training_code
 from iclbench.sweeps.files import read_sweep_file
 from iclbench.sweeps.status import CellStatus, _of_job
 from iclbench.sweeps.sweep import plan_sweep, recorded
+from iclbench.training.checkpoints import Checkpoint
 
 
 @pytest.fixture
@@ -105,11 +107,15 @@ def test_a_program_that_has_left_a_checkpoint_is_begun(tmp_path):
     _, programs = plan_sweep(content, out=tmp_path)
     (trained,) = [group for group in programs if group[0].model == "baseconv"]
     path = checkpoint_of([cell.id for cell in trained], trained[0].program, tmp_path)
-    path.parent.mkdir(parents=True)
-    path.touch()
+    code = training_code([resolve(RunSpec.model_validate_json(cell.request)) for cell in trained])
+    Checkpoint({}, {"code": code}).save(path)
     (_, first, _), (begun, reason, _) = states(content, tmp_path)
     assert (first, begun) == ("", "begun")
     assert reason.startswith("its checkpoint is of 20")
+    Checkpoint({}, {"code": {**code, "torch": "1.0"}}).save(path)
+    _, (begun, reason, _) = states(content, tmp_path)
+    assert begun == "begun"
+    assert reason == f"checkpoint {path} was made by other code of torch"
 
 
 def test_a_checkpoint_that_is_gone_a_moment_later_is_none(tmp_path, monkeypatch):

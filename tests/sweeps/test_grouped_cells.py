@@ -1,0 +1,53 @@
+"""Which cells train together, and what is told of checkpoints that they don't continue."""
+
+from __future__ import annotations
+
+from test_programs import DEFAULTS
+
+from iclbench import QueuedJob
+from iclbench.runs.training import checkpoint_of
+from iclbench.sweeps.programs import jobs_of
+from iclbench.sweeps.sweep import plan_sweep
+
+
+def test_checkpoints_that_no_program_continues_are_told_before_a_run(tmp_path, cli):
+    """One may still undo the change of the sweep that makes them useless."""
+    file = tmp_path / "sweep.toml"
+    file.write_text(
+        '[defaults]\ntask = "least-squares"\nrecipe = "smoke"\n'
+        '[[grid]]\nmodel = "baseconv"\nseeds = 2\n'
+    )
+    _, programs = plan_sweep(file, out=tmp_path)
+    other = checkpoint_of(["0" * 16, "1" * 16], programs[0][0].program, tmp_path)
+    other.parent.mkdir()
+    other.touch()
+    for option in ("--dry-run", "--status"):
+        outcome = cli("sweep", file, "--out", tmp_path, option)
+        assert "1 checkpoint of other groups of such runs can't be continued" in outcome.err
+        assert str(other) in outcome.err
+
+
+def test_part_of_a_group_that_has_begun_alone_is_continued(tmp_path):
+    """A third rate joins the two that are in the middle of their training."""
+    grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3]}}
+    content = {"defaults": DEFAULTS, "grid": [grid]}
+    _, (pair,) = plan_sweep(content, out=tmp_path)
+    path = checkpoint_of([cell.id for cell in pair], pair[0].program, tmp_path)
+    path.parent.mkdir()
+    path.touch()
+    more = {**grid, "recipe_args": {"learning_rate": [1e-3, 2e-3, 3e-3]}}
+    _, programs = plan_sweep({**content, "grid": [more]}, out=tmp_path)
+    assert [len(program) for program in programs] == [2, 1]
+    assert {cell.id for cell in programs[0]} == {cell.id for cell in pair}
+
+
+def test_of_several_jobs_a_run_belongs_to_the_one_in_the_queue(tmp_path):
+    """Another user's job of it, say, failed at the lock while this one trained."""
+    content = {"defaults": DEFAULTS, "grid": [{"model": "zero"}]}
+    _, ((cell,),) = plan_sweep(content, out=tmp_path)
+    jobs = [
+        QueuedJob("1", {"ids": [cell.id]}, "running", "", ""),
+        QueuedJob("2", {"ids": [cell.id]}, "failed", "another process is training it", ""),
+    ]
+    ((group, job),) = jobs_of([cell], jobs)
+    assert (group, job.id) == ([cell], "1")
