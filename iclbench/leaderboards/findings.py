@@ -33,7 +33,7 @@ FILE = "findings.toml"
 
 Verdict = Literal["reproduced", "in kind", "not shown", "contradicted", "not run"]
 #: What one trained seed shows where more would show this: another one may differ.
-ONE_SEED: dict[Verdict, Verdict] = {"reproduced": "in kind", "contradicted": "not shown"}
+LOWERED: dict[Verdict, Verdict] = {"reproduced": "in kind", "contradicted": "not shown"}
 #: The lowest and the highest value, both included.
 Range = tuple[
     Annotated[float, Field(allow_inf_nan=True)], Annotated[float, Field(allow_inf_nan=True)]
@@ -195,7 +195,7 @@ def _judged(finding: Finding, records: Sequence[Record], store: RecordStore | No
     )
     verdict = of_number = _verdict(finding, number, by_seed)
     if any(map(is_one_training, present)):
-        verdict = ONE_SEED.get(verdict, verdict)
+        verdict = LOWERED.get(verdict, verdict)
     is_lowered = verdict != of_number
     if finding.flaw:
         verdict, is_lowered = "not shown", False

@@ -207,12 +207,13 @@ def seeds(row: Row) -> str:
 
 
 def notes(row: Row, stale: bool = True) -> str:
-    """What a reader must know of the row: chance, diverged seeds, its budget, whether it is stale.
+    """What a reader must know of the row: chance, answers and seeds that are lost, and so on.
 
     Pages that must not depend on the installed code leave the last out.
     """
     is_stale = "stale" if stale and row.stale else ""
-    return ", ".join(filter(None, [row.chance, diverged(row), used(row), is_stale]))
+    lost = f"{100 * row.lost:.0f}% lost" if row.lost else ""
+    return ", ".join(filter(None, [row.chance, lost, diverged(row), used(row), is_stale]))
 
 
 def diverged(row: Row) -> str:

@@ -42,7 +42,7 @@ from .representative import (
 from .row import Row, is_over_budget, worst
 
 #: Why a row has no rank.
-ONE_SEED, REFERENCE = "one seed", "reference"
+SINGLE, REFERENCE = "one seed", "reference"
 GIVEN, CHOSEN, OVER, ALONE = "given weights", "chosen seeds", "over budget", "alone"
 DIVERGED = "diverged"
 
@@ -184,7 +184,7 @@ def _unranked(record: Record, evaluated: HeldOut | None, is_pending: bool) -> st
         held_out.FAILING: held_out.fails(record, evaluated),
         held_out.PENDING: is_pending,
         GIVEN: starts_from_given(record),
-        ONE_SEED: is_one_training(record),
+        SINGLE: is_one_training(record),
         OVER: is_over_budget(record),
         DIVERGED: has_only_diverged(record),
         CHOSEN: has_chosen_seeds(record),

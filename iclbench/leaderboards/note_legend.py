@@ -23,6 +23,8 @@ def note_legend(rows: Sequence[Row], stale: bool = True) -> Iterator[tuple[str, 
         text = f"median and 99th percentile are at most {NEAR_FLOOR:g} digit worse than the floor's"
         yield "at the floor", text
     yield from ((word, text) for word, text in _CHANCE.items() if word in {r.chance for r in rows})
+    if any(row.lost for row in rows):
+        yield "n% lost", "answers that are not finite, or beyond 1,000 times the targets' size"
     if any(row.diverged for row in rows):
         yield "n diverged", "so many seeds were frozen when their loss was no longer finite"
     if any(map(formats.used, rows)):

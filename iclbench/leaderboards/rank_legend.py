@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .groups import ALONE, CHOSEN, DIVERGED, GIVEN, ONE_SEED, OVER
+from .groups import ALONE, CHOSEN, DIVERGED, GIVEN, OVER, SINGLE
 from .held_out import FAILING, PENDING
 from .row import OVER_BUDGET, Row, in_track
 
 #: Why a row has no rank.
 _UNRANKED = {
     ALONE: "no other row of the track is ranked",
-    ONE_SEED: "a single seed is not ranked",
+    SINGLE: "a single seed is not ranked",
     GIVEN: "the training started from them, so it is not ranked",
     CHOSEN: "the seeds are not 0, 1, 2, … and may be the best of many, so it is not ranked",
     OVER: f"its training took over {OVER_BUDGET:g} times its budget, so it is not ranked",

@@ -104,6 +104,17 @@ class Row:
         """The fraction of values solved to at least k digits, k in PROFILE; None without digits."""
         return None if self.digits is None else profile(self.digits)
 
+    @cached_property
+    def lost(self) -> float:
+        """The share of answers not finite or beyond the limit of errors; 0 if it is below 1%.
+
+        They all count as that limit, and no two other answers are equally wrong.
+        """
+        if self.digits is None or (worst := self.digits.min()) >= 0:
+            return 0.0
+        share = float((self.digits == worst).mean())
+        return share if self.digits.size * share > 1.5 and share >= 0.01 else 0.0
+
     @property
     def accuracy(self) -> float | None:
         """The mean accuracy of a row that is ranked by something else; None if it has none."""

@@ -7,6 +7,7 @@ So a submission that is killed leaves no job that nobody knows.
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ class Batch:
 
     `cancelled` are the indices of jobs that were cancelled from here: they have not failed.
     `written` is when the batch was new, in seconds since 1970. `refused` says why Slurm took none.
+    `user` is the number of the user who submits it; it is empty in files of earlier versions.
     """
 
     name: str
@@ -36,6 +38,12 @@ class Batch:
     cancelled: list[int] = field(default_factory=list)
     written: float = 0.0
     refused: str = ""
+    user: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the user of this process has submitted it."""
+        return self.user in {"", this_user()}
 
     @property
     def is_being_submitted(self) -> bool:
@@ -70,7 +78,13 @@ def new_batch(folder: Path, jobs: Sequence[Any]) -> Batch:
     """A batch of these jobs; its file comes after those of earlier batches."""
     numbers = [int(path.name.split(".")[0]) for path in _files(folder)]
     name = f"{PREFIX}{uuid.uuid4().hex[:12]}"
-    return Batch(name, max(numbers, default=0) + 1, list(jobs), [], written=time.time())
+    number = max(numbers, default=0) + 1
+    return Batch(name, number, list(jobs), [], written=time.time(), user=this_user())
+
+
+def this_user() -> str:
+    """The number of the user of this process: one in a container may have no name."""
+    return str(os.getuid())
 
 
 def read_batches(folder: Path) -> list[Batch]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from .batches import Batch, new_batch, read_batches
 from .config import SlurmConfig
 from .environment import without_inherited
 from .program import Program
-from .squeue import InQueue, command, jobs_in_queue
+from .squeue import InQueue, command, jobs_in_queue, shows_jobs_of_others
 
 #: The most ids in one call of scancel.
 MOST_IDS = 500
@@ -31,7 +32,9 @@ CANCEL_TRIES, CANCEL_SECONDS = 5, 3.0
 #: How much of a log is read to say how it ends.
 LAST_BYTES = 4000
 #: What srun adds when a step has ended, whatever the reason.
-NOISE = ("srun: got SIG", "srun: forcing job", "srun: Force Terminated", "srun: Job step aborted")
+NOISE = re.compile(
+    "srun: (got SIG|forcing job|Force Terminated|Job step aborted|error: .*: Exited with exit code)"
+)
 
 
 class Slurm(QueueExecutor):
@@ -141,12 +144,31 @@ class Slurm(QueueExecutor):
         """See `QueueExecutor.queue`."""
         with _unreadable_files():
             batches = read_batches(self.folder)
-            in_queue = jobs_in_queue() if batches else {}
+            in_queue = jobs_in_queue({b.user for b in batches if b.user}) if batches else {}
+            self._require_seen(batches, in_queue)
             return [
                 self._job(batch, index, in_queue.get(batch.job_id(index)))
                 for batch in batches
                 for index in range(len(batch.jobs))
             ]
+
+    def _require_seen(self, batches: Sequence[Batch], in_queue: Container[str]) -> None:
+        """Raise RunError if jobs of another user may be in the queue that is shown without them."""
+        unseen = any(self._may_be_hidden(b, in_queue) for b in batches if not b.is_ours)
+        if unseen and not shows_jobs_of_others():
+            raise RunError(
+                f"slurm: another user has submitted jobs from {self.folder}, and this cluster "
+                "hides them (PrivateData=jobs): let that user go on, or use another folder"
+            )
+
+    def _may_be_hidden(self, batch: Batch, in_queue: Container[str]) -> bool:
+        """Whether a job of a batch is neither in the queue nor known to have ended."""
+        return not batch.refused and any(
+            batch.job_id(index) not in in_queue
+            and index not in batch.cancelled
+            and not batch.outcome(self.folder, index).exists()
+            for index in range(len(batch.jobs))
+        )
 
     def _job(self, batch: Batch, index: int, in_queue: InQueue | None) -> QueuedJob:
         job_id, job = batch.job_id(index), batch.jobs[index]
@@ -207,8 +229,11 @@ class Slurm(QueueExecutor):
                     raise
                 time.sleep(CANCEL_SECONDS)
 
-    def _cancel(self, wanted: Collection[str]) -> None:
-        for batch in read_batches(self.folder):
+    def _cancel(self, ids: Collection[str]) -> None:
+        # Nobody but its user may cancel a job.
+        batches = [batch for batch in read_batches(self.folder) if batch.is_ours]
+        wanted = {job_id for batch in batches for job_id in batch.ids if job_id in ids}
+        for batch in batches:
             ours = {i for i in range(len(batch.jobs)) if batch.job_id(i) in wanted}
             if ours:
                 batch.cancelled = sorted(ours.union(batch.cancelled))
@@ -240,7 +265,7 @@ def _ending(log: Path | None) -> str:
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return f"{what}, and has no log"
-    messages = [line.strip() for line in lines if line.strip() and not line.startswith(NOISE)]
+    messages = [line.strip() for line in lines if line.strip() and not NOISE.match(line)]
     return f"{what}; its log ends: {messages[-1]}" if messages else what
 
 

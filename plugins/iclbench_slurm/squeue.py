@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from iclbench import RunError
 
-from .batches import PREFIX
+from .batches import PREFIX, this_user
 from .environment import environment_of_commands
 
 #: Array, index within the array, name, state, reason.
@@ -27,9 +28,13 @@ class InQueue:
     reason: str
 
 
-def jobs_in_queue() -> dict[str, InQueue]:
-    """The user's jobs by name and index, `NAME_INDEX`; raises RunError without an answer."""
-    lines = command("squeue", "--me", "--array", "--noheader", "--format", FORMAT).splitlines()
+def jobs_in_queue(users: Iterable[str] = ()) -> dict[str, InQueue]:
+    """The jobs of this and other users by name and index, `NAME_INDEX`.
+
+    Raises RunError without an answer.
+    """
+    whose = f"--user={','.join(sorted({this_user(), *users}))}"
+    lines = command("squeue", whose, "--array", "--noheader", "--format", FORMAT).splitlines()
     jobs = {}
     for line in lines:
         array, index, name, state, reason = line.split("|", 4)
@@ -42,6 +47,13 @@ def jobs_in_queue() -> dict[str, InQueue]:
             reason=reason.strip() if state in WAITING else "",
         )
     return jobs
+
+
+def shows_jobs_of_others() -> bool:
+    """Whether this user sees the jobs of others, which PrivateData=jobs hides."""
+    lines = command("scontrol", "show", "config").splitlines()
+    hidden = next((line for line in lines if line.startswith("PrivateData")), "")
+    return this_user() == "0" or "jobs" not in hidden.partition("=")[2].strip().split(",")
 
 
 def command(*words: str) -> str:

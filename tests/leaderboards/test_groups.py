@@ -201,7 +201,7 @@ def test_chosen_seeds_have_no_rank(board, chosen, unranked):
 
 
 @pytest.mark.parametrize("word", [
-    groups.ALONE, groups.CHOSEN, groups.GIVEN, held_out.FAILING, groups.ONE_SEED, held_out.PENDING,
+    groups.ALONE, groups.CHOSEN, groups.GIVEN, held_out.FAILING, groups.SINGLE, held_out.PENDING,
 ])  # fmt: skip
 def test_every_word_in_place_of_a_rank_is_explained(board, word):
     row = replace(next(row for row in board.rows if row.is_trained), rank=None, unranked=word)

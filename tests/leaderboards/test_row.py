@@ -14,6 +14,7 @@ from iclbench.leaderboards.bounds import bounds_of
 from iclbench.leaderboards.figures.axes import shown_name, shown_score
 from iclbench.leaderboards.floor import floor_label
 from iclbench.leaderboards.formats import notes
+from iclbench.leaderboards.note_legend import note_legend
 from iclbench.leaderboards.row import profile, worst
 from iclbench.runs.statistics import summarize
 
@@ -48,6 +49,19 @@ def test_a_row_that_used_much_more_or_less_than_its_budget_says_it(
     changed = replace(rows[0], record=record.model_copy(update={"track": track, "budget": cost}))
     assert changed.used == (None if used is None else pytest.approx(used))
     assert note in notes(replace(changed, chance=""))
+
+
+@pytest.mark.parametrize(
+    ("lost", "note"), [(0, ""), (1, ""), (3, "8% lost"), (40, "100% lost")], ids=str
+)
+def test_a_row_says_how_many_answers_are_not_finite_or_beyond_the_limit(rows, lost, note):
+    values = np.linspace(-1.0, 5.0, 40)
+    values[:lost] = -3.2
+    row = replace(rows[0], digits=values.reshape(1, 40))
+    assert note in notes(row)
+    assert ("lost" in notes(row)) == bool(note)
+    words = dict(note_legend([row]))
+    assert ("n% lost" in words) == bool(note)
 
 
 def test_the_profile_counts_values_by_digits():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from iclbench.api.config import parse_config
 
 pytest.importorskip("submitit")
 
-from iclbench_slurm import environment, squeue
+from iclbench_slurm import environment, executor, squeue
 from iclbench_slurm.batches import new_batch, read_batches
 from iclbench_slurm.executor import Slurm, SlurmConfig
 
@@ -26,8 +27,11 @@ LINES = """\
 
 
 def test_jobs_are_named_by_their_batch_and_index(monkeypatch):
-    monkeypatch.setattr(squeue, "command", lambda *words: LINES)
-    assert squeue.jobs_in_queue() == {
+    asked = []
+    monkeypatch.setattr(squeue, "command", lambda *words: asked.append(words) or LINES)
+    in_queue = squeue.jobs_in_queue({"77777"})
+    assert f"--user={','.join(sorted([str(os.getuid()), '77777']))}" in asked[0]
+    assert in_queue == {
         "iclbench-abc_0": squeue.InQueue("12_0", "running", ""),
         "iclbench-abc_1": squeue.InQueue("12_1", "waiting", "BeginTime"),
         "iclbench-abc_2": squeue.InQueue("12_2", "running", ""),
@@ -67,7 +71,10 @@ def test_the_state_of_a_job_comes_from_the_queue_or_from_what_it_left(tmp_path, 
         path.write_text(content)
     log = tmp_path / "logs" / "7_3_0_log.err"
     log.parent.mkdir()
-    log.write_text("iclbench: step 3\nsrun: error: task 0: Killed\nsrun: Force Terminated Step\n")
+    log.write_text(
+        "iclbench: step 3\nsrun: error: task 0: Killed\nsrun: Force Terminated Step\n"
+        "srun: error: node7: task 0: Exited with exit code 143\n"
+    )
     lines = f"7|0|{batch.name}|PENDING|Resources\n"
     monkeypatch.setattr(squeue, "command", lambda *words: lines)
     slurm = Slurm(SlurmConfig(), tmp_path)
@@ -85,6 +92,38 @@ def test_the_state_of_a_job_comes_from_the_queue_or_from_what_it_left(tmp_path, 
     lines = ""
     assert slurm.queue()[0].state == "running"
     assert Slurm(SlurmConfig(), tmp_path).queue()[0].state == "failed"
+
+
+@pytest.mark.parametrize("hidden", ["none", "accounts,jobs"])
+def test_jobs_of_another_user_are_neither_lost_nor_cancelled(tmp_path, monkeypatch, hidden):
+    theirs = replace(new_batch(tmp_path, [1]), user="77777", slurm_ids=["7"])
+    theirs.write(tmp_path)
+    lines, cancelled = f"7|N/A|{theirs.name}|RUNNING|None\n", []
+
+    def command(name, *words):
+        if name == "scontrol":
+            return f"PluginDir = /usr\nPrivateData             = {hidden}\n"
+        if name == "scancel":
+            cancelled.append(words)
+        return "" if hidden != "none" else lines
+
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    for module in (squeue, executor):
+        monkeypatch.setattr(module, "command", command)
+    slurm = Slurm(SlurmConfig(), tmp_path)
+    if hidden != "none":
+        with pytest.raises(RunError, match="another user has submitted jobs from"):
+            slurm.queue()
+    else:
+        assert [job.state for job in slurm.queue()] == ["running"]
+        lines = ""
+        assert [job.state for job in Slurm(SlurmConfig(), tmp_path).queue()] == ["failed"]
+    slurm.cancel(theirs.ids)
+    assert cancelled == []
+    path = theirs.outcome(tmp_path, 0)
+    path.parent.mkdir()
+    path.write_text('{"result": [null]}')
+    assert [job.state for job in Slurm(SlurmConfig(), tmp_path).queue()] == ["done"]
 
 
 def test_neither_commands_nor_jobs_inherit_another_job_s_variables(monkeypatch):

@@ -22,7 +22,7 @@ from .plots import Plot, has_point, plot
 #: The most curves whose names have room beside the plot of digits against compute, and its size.
 MOST_CURVES, COMPUTE = 10, svg.Size(376, 200, 46, 170)
 #: What follows the name of a model of which one seed is shown.
-ONE_SEED = ", one seed"
+OF_ONE_SEED = ", one seed"
 #: Where the findings of a study are explained, and those whose study has no page.
 STUDY, FINDINGS = "studies/{}.html", "findings.html#{}"
 #: The findings that are shown, and the order of verdicts: one of each comes first.
@@ -104,7 +104,7 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
         | {
             "name": about.model(row.record.spec.model).title
             + f", {row.track_name}" * (row.track != usual)
-            + ONE_SEED * is_one_training(row.record),
+            + OF_ONE_SEED * is_one_training(row.record),
             "page": f"runs/{row.record.id}.html",
             "hue": about.hue(row.record.spec.model),
         }
