@@ -35,8 +35,8 @@ from .values import Arithmetic
 
 #: How far a difference computed again may move, as a share of its interval.
 SHARE = 0.05
-#: How far p-values may then lie apart: in orders of magnitude near the threshold, and as a share of
-#: their number where it is larger. Those below the last are equally small.
+#: How far p-values may then lie apart, in orders of magnitude: near the threshold, and as a share
+#: of −log₁₀ p for smaller ones, which move more. Those below the last are equally small.
 NEAR_P, NEAR_LOGARITHM, SMALLEST_P = 0.35, 0.1, 1e-8
 
 

@@ -42,7 +42,9 @@ def group_missing(
     begun = [
         part
         for part in parts
-        if part and part[0].program in programs and checkpoint_of_group(part, store).exists()
+        if part
+        and (len(part) == 1 or part[0].program in programs)
+        and checkpoint_of_group(part, store).exists()
     ]
     kept = {cell.id for part in begun for cell in part}
     for group in group_cells([cell for cell in missing if cell.id not in kept], replicas):

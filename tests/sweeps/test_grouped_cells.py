@@ -6,6 +6,7 @@ from test_programs import DEFAULTS
 
 from iclbench import QueuedJob
 from iclbench.runs.training import checkpoint_of
+from iclbench.sweeps.grouped_cells import group_missing
 from iclbench.sweeps.programs import jobs_of
 from iclbench.sweeps.sweep import plan_sweep
 
@@ -39,6 +40,20 @@ def test_part_of_a_group_that_has_begun_alone_is_continued(tmp_path):
     _, programs = plan_sweep({**content, "grid": [more]}, out=tmp_path)
     assert [len(program) for program in programs] == [2, 1]
     assert {cell.id for cell in programs[0]} == {cell.id for cell in pair}
+
+
+def test_a_run_that_has_begun_alone_stays_alone(tmp_path):
+    """The others of its program may have left places since, and would lose its checkpoint."""
+    grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3, 3e-3]}}
+    content = {"defaults": {**DEFAULTS, "seeds": 1}, "grid": [grid], "replicas": 2}
+    cells, (pair, alone) = plan_sweep(content, out=tmp_path)
+    assert (len(pair), len(alone)) == (2, 1)
+    path = checkpoint_of([alone[0].id], alone[0].program, tmp_path)
+    path.parent.mkdir()
+    path.touch()
+    missing = [pair[1], *alone]
+    groups = group_missing([*cells.cells.values()], missing, 2, cells.store)
+    assert sorted(group[0].id for group in groups) == sorted(cell.id for cell in missing)
 
 
 def test_of_several_jobs_a_run_belongs_to_the_one_in_the_queue(tmp_path):
