@@ -45,7 +45,7 @@ def test_part_of_a_group_that_has_begun_alone_is_continued(tmp_path):
 def test_a_run_that_has_begun_alone_stays_alone(tmp_path):
     """The others of its program may have left places since, and would lose its checkpoint."""
     grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3, 3e-3]}}
-    content = {"defaults": {**DEFAULTS, "seeds": 1}, "grid": [grid], "replicas": 2}
+    content = {"defaults": DEFAULTS, "grid": [grid], "replicas": 2}
     cells, (pair, alone) = plan_sweep(content, out=tmp_path)
     assert (len(pair), len(alone)) == (2, 1)
     path = checkpoint_of([alone[0].id], alone[0].program, tmp_path)
