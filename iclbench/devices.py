@@ -102,8 +102,8 @@ def machine_memory() -> int:
 def find_device(name: str, *, make_current: bool = True) -> torch.device:
     """Return the device of that name, for `auto` a GPU if there is one; raises UsageError.
 
-    A GPU with a number becomes torch's current one, on which kernels of packages run, unless it is
-    that of a second model beside a run's.
+    A GPU with a number becomes torch's current one, on which kernels of packages run; not with
+    `make_current=False`, for a second model beside a run's.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -38,10 +38,12 @@ def print_status(file: SweepFile, folder: Path, output: Output) -> list[Failure]
         show_table(_status_table(status, folder), output)
         _report_later(status.later)
         return status.unusable
-    counts = [f"{status.count(state)} {state}" for state in STATES if status.count(state)]
-    typer.echo(
-        f"{counted(len(status.cells), 'run')}: {', '.join(counts) or 'none'}{status.changed}"
-    )
+    counts = [
+        f"{count} {state}{status.changed if state == 'done' else ''}"
+        for state in STATES
+        if (count := status.count(state))
+    ]
+    typer.echo(f"{counted(len(status.cells), 'run')}: {', '.join(counts) or 'none'}")
     for state in STATES[1:]:
         _print_some([_line(one, folder) for one in status.cells if one.state == state])
     _print_later(status.later)

@@ -126,9 +126,11 @@ class Preparation:
             return plan
         from ..display.tune import tune_with_progress
         from ..files import require_writable
+        from ..runs.store import require_results
         from ..runs.tuned import tuned
         from ..sweeps.tuning.settings import SearchSettings
 
+        require_results(self.settings.out)
         require_writable(self.settings.out)
         search = SearchSettings(trials=self.trials)
         document, path = tune_with_progress(plan, self.settings, search)

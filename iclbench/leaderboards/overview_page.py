@@ -94,7 +94,8 @@ def _budgets(rows: Sequence[Row]) -> str:
     ]
     return (
         f" {len(trained)} of them were trained: {', '.join(counts)}. A track is a budget "
-        "of time per seed, such as *10m* for ten minutes. A trained result shows what the model "
+        "of time per seed, such as *10m* for ten minutes; rows with open budgets, in track *open*, "
+        "were trained for as long as their authors chose. A trained result shows what the model "
         "reached with its budget, on its machine, at its size and with the settings of its search. "
         "It is not the best that the architecture can do."
     )

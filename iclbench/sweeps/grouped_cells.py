@@ -9,7 +9,7 @@ from ..api.errors import CheckpointError
 from ..console import counted
 from ..runs.store import RecordStore
 from ..runs.training import checkpoint_of, training_code
-from ..training.checkpoints import Checkpoint, other_code
+from ..training.checkpoints import Checkpoint, other_code, unusable
 from .cells import Cells, SweepCell
 
 
@@ -48,18 +48,32 @@ def group_missing(
     ]
     kept = {cell.id for part in begun for cell in part}
     for group in group_cells([cell for cell in missing if cell.id not in kept], replicas):
-        begun += _begun_halves(group, store) if group[0].program in programs else [group]
+        begun += _begun_parts(group, store) if group[0].program in programs else [group]
     return begun
 
 
-def _begun_halves(group: list[SweepCell], store: RecordStore) -> list[list[SweepCell]]:
-    """The parts of a group where several cells of one have begun apart; otherwise the group."""
-    half = (len(group) + 1) // 2
-    if half < 2 or checkpoint_of_group(group, store).exists():
-        return [group]
-    parts = [part for h in (group[:half], group[half:]) for part in _begun_halves(h, store)]
-    begun = (len(part) > 1 and checkpoint_of_group(part, store).exists() for part in parts)
-    return parts if any(begun) else [group]
+def _begun_parts(group: list[SweepCell], store: RecordStore) -> list[list[SweepCell]]:
+    """A group, or those parts of it that have begun as groups, and the others.
+
+    A group's first cells have begun where the sweep has more cells since, and its halves where
+    memory is short.
+    """
+    recorded = {cell.id for cell in group if store.path(cell).exists()}
+    present = _checkpoints(group, store).keys()
+
+    def has_begun(part: Sequence[SweepCell]) -> bool:
+        ids = [cell.id for cell in part if cell.id not in recorded] or [cell.id for cell in part]
+        return checkpoint_of(ids, part[0].program, store.folder) in present
+
+    def parts_of(whole: list[SweepCell]) -> list[list[SweepCell]]:
+        for end in range(len(whole), 1, -1):
+            if has_begun(whole[:end]):
+                return [whole[:end], *(parts_of(whole[end:]) if whole[end:] else [])]
+        half = (len(whole) + 1) // 2
+        parts = [*parts_of(whole[:half]), *parts_of(whole[half:])] if half > 1 else [whole]
+        return parts if any(map(has_begun, parts)) else [whole]
+
+    return parts_of(group)
 
 
 def with_halves(group: Sequence[SweepCell]) -> Iterator[Sequence[SweepCell]]:
@@ -114,8 +128,11 @@ def refused_checkpoint(group: Sequence[SweepCell], cells: Cells) -> str:
     """Why a group's checkpoint can't be continued with the installed code; empty if it can."""
     path = checkpoint_of_group(group, cells.store)
     try:
-        before = Checkpoint.load_values(path).get("code", {})
+        values = Checkpoint.load_values(path)
     except CheckpointError as error:
-        return str(error)
+        # Its program may have ended since it was listed.
+        return str(error) if path.exists() else ""
+    # Models that are kept for their evaluation have theirs apart.
+    before = values.get("kept", values).get("code", {})
     now = training_code([cells.plan(cell) for cell in group])
-    return "" if before == now else f"checkpoint {path} {other_code(before, now)}"
+    return "" if before == now else str(unusable(path, other_code(before, now)))

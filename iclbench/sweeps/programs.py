@@ -216,8 +216,8 @@ def jobs_of(cells: Sequence[SweepCell], jobs: Sequence[QueuedJob]) -> list[Queue
     """The jobs that run any of these cells, each with the cell of every request, None for others.
 
     Cells are known by their ids: one run may be asked for in other words, with a default spelled
-    out. Of several jobs, a cell belongs to the last, of those in the queue if there is any. Jobs of
-    a search or a campaign have no ids.
+    out. Of several jobs, a cell belongs to the last one in the queue, or else to the last one. Jobs
+    of a search or a campaign have no ids.
     """
     known = {cell.id: cell for cell in cells}
     ordered = sorted(jobs, key=lambda job: job.active)

@@ -168,7 +168,8 @@ def _with_checkpoints(
 def _begun(status: CellStatus, reason: str) -> CellStatus:
     """The status of a cell whose program has a checkpoint."""
     if status.state == "failed":
-        return replace(status, reason=f"{status.reason}; {reason}")
+        more = "" if reason in status.reason else f"; {reason}"
+        return replace(status, reason=f"{status.reason}{more}")
     return replace(status, state="begun", reason=reason)
 
 

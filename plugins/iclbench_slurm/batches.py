@@ -68,10 +68,13 @@ class Batch:
         """Where a job writes its outcome."""
         return folder / "outcomes" / f"{self.job_id(index)}.json"
 
+    def path(self, folder: Path) -> Path:
+        """The file of the batch."""
+        return folder / "batches" / f"{self.number:06d}.{self.name}.json"
+
     def write(self, folder: Path) -> None:
         """Write the file of the batch, atomically."""
-        path = folder / "batches" / f"{self.number:06d}.{self.name}.json"
-        write_atomically(path, json.dumps(asdict(self)).encode())
+        write_atomically(self.path(folder), json.dumps(asdict(self)).encode())
 
 
 def new_batch(folder: Path, jobs: Sequence[Any]) -> Batch:

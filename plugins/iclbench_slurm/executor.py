@@ -154,17 +154,19 @@ class Slurm(QueueExecutor):
 
     def _require_seen(self, batches: Sequence[Batch], in_queue: Container[str]) -> None:
         """Raise RunError if jobs of another user may be in the queue that is shown without them."""
-        unseen = any(self._may_be_hidden(b, in_queue) for b in batches if not b.is_ours)
+        unseen = [b for b in batches if not b.is_ours and self._may_be_hidden(b, in_queue)]
         if unseen and not shows_jobs_of_others():
             raise RunError(
-                f"slurm: another user has submitted jobs from {self.folder}, and this cluster "
-                "hides them (PrivateData=jobs): let that user go on, or use another folder"
+                f"slurm: the jobs of user {unseen[0].user} in {unseen[0].path(self.folder)} may "
+                "still run, and this cluster hides them (PrivateData=jobs): wait for them, delete "
+                "that file if they have ended, or use another folder"
             )
 
     def _may_be_hidden(self, batch: Batch, in_queue: Container[str]) -> bool:
         """Whether a job of a batch is neither in the queue nor known to have ended."""
         return not batch.refused and any(
             batch.job_id(index) not in in_queue
+            and batch.job_id(index) not in self._ended
             and index not in batch.cancelled
             and not batch.outcome(self.folder, index).exists()
             for index in range(len(batch.jobs))

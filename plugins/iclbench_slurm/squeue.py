@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ def jobs_in_queue(users: Iterable[str] = ()) -> dict[str, InQueue]:
     return jobs
 
 
+@functools.cache
 def shows_jobs_of_others() -> bool:
     """Whether this user sees the jobs of others, which PrivateData=jobs hides."""
     lines = command("scontrol", "show", "config").splitlines()

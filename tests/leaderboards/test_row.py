@@ -64,6 +64,13 @@ def test_a_row_says_how_many_answers_are_not_finite_or_beyond_the_limit(rows, lo
     assert ("n% lost" in words) == bool(note)
 
 
+def test_lost_answers_have_several_limits_and_equal_errors_are_not_lost(rows):
+    limits = np.repeat([[-3.2, -3.25, -3.1, -3.0]], 3, axis=0)
+    assert replace(rows[0], digits=limits).lost == 1.0
+    flipped = np.array([[-0.301, -0.301, -0.301, 2.0, 3.0]])
+    assert replace(rows[0], digits=flipped).lost == 0.0
+
+
 def test_the_profile_counts_values_by_digits():
     values = np.array([[1.0, 1e-3, 2e-3, 0.0], [np.nan, np.inf, 1e-16, 5.0]])
     solved = profile(digits(values, "absolute"))

@@ -110,9 +110,10 @@ def test_jobs_of_another_user_are_neither_lost_nor_cancelled(tmp_path, monkeypat
     monkeypatch.setattr(os, "getuid", lambda: 1000)
     for module in (squeue, executor):
         monkeypatch.setattr(module, "command", command)
+    squeue.shows_jobs_of_others.cache_clear()
     slurm = Slurm(SlurmConfig(), tmp_path)
     if hidden != "none":
-        with pytest.raises(RunError, match="another user has submitted jobs from"):
+        with pytest.raises(RunError, match=rf"user 77777 in {theirs.path(tmp_path)} may"):
             slurm.queue()
     else:
         assert [job.state for job in slurm.queue()] == ["running"]
@@ -124,6 +125,7 @@ def test_jobs_of_another_user_are_neither_lost_nor_cancelled(tmp_path, monkeypat
     path.parent.mkdir()
     path.write_text('{"result": [null]}')
     assert [job.state for job in Slurm(SlurmConfig(), tmp_path).queue()] == ["done"]
+    squeue.shows_jobs_of_others.cache_clear()
 
 
 def test_neither_commands_nor_jobs_inherit_another_job_s_variables(monkeypatch):

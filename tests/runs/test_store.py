@@ -31,6 +31,9 @@ def test_runs_into_a_folder_of_leaderboards_are_refused(cli, tmp_path):
     outcome = cli("sweep", sweep, "--out", tmp_path)
     assert (outcome.code, outcome.err.count("\n")) == (2, 1)
     assert "is a folder of leaderboards" in outcome.err
+    search = ("--tune", "--trials", 2, "--recipe", "smoke", "--seeds", 1)
+    outcome = cli("run", "--model", "lsa", "--task", "least-squares", *search, "--out", tmp_path)
+    assert (outcome.code, "is a folder of leaderboards" in outcome.err) == (2, True)
     assert [*tmp_path.rglob("*.json")] == []
 
 

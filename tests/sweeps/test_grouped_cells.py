@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from test_programs import DEFAULTS
 
 from iclbench import QueuedJob
@@ -28,18 +29,34 @@ def test_checkpoints_that_no_program_continues_are_told_before_a_run(tmp_path, c
         assert str(other) in outcome.err
 
 
-def test_part_of_a_group_that_has_begun_alone_is_continued(tmp_path):
-    """A third rate joins the two that are in the middle of their training."""
-    grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3]}}
-    content = {"defaults": DEFAULTS, "grid": [grid]}
-    _, (pair,) = plan_sweep(content, out=tmp_path)
-    path = checkpoint_of([cell.id for cell in pair], pair[0].program, tmp_path)
+@pytest.mark.parametrize(("begun", "all_"), [(2, 3), (3, 4), (4, 5), (3, 7)])
+def test_a_group_that_has_begun_is_continued_beside_cells_that_are_new(tmp_path, begun, all_):
+    """Further rates join those that are in the middle of their training."""
+    rates = [1e-3 * number for number in range(1, all_ + 1)]
+
+    def programs(count):
+        grid = {"model": "baseconv", "recipe_args": {"learning_rate": rates[:count]}}
+        return plan_sweep({"defaults": DEFAULTS, "grid": [grid]}, out=tmp_path)[1]
+
+    (first,) = programs(begun)
+    path = checkpoint_of([cell.id for cell in first], first[0].program, tmp_path)
     path.parent.mkdir()
     path.touch()
-    more = {**grid, "recipe_args": {"learning_rate": [1e-3, 2e-3, 3e-3]}}
-    _, programs = plan_sweep({**content, "grid": [more]}, out=tmp_path)
-    assert [len(program) for program in programs] == [2, 1]
-    assert {cell.id for cell in programs[0]} == {cell.id for cell in pair}
+    assert [len(program) for program in programs(all_)] == [begun, all_ - begun]
+    assert [cell.id for cell in programs(all_)[0]] == [cell.id for cell in first]
+
+
+def test_halves_that_have_begun_where_memory_was_short_are_continued(tmp_path):
+    grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3, 3e-3, 4e-3]}}
+    content = {"defaults": DEFAULTS, "grid": [grid]}
+    _, (group,) = plan_sweep(content, out=tmp_path)
+    path = checkpoint_of([cell.id for cell in group[2:]], group[0].program, tmp_path)
+    path.parent.mkdir()
+    path.touch()
+    _, programs = plan_sweep(content, out=tmp_path)
+    assert [[cell.id for cell in program] for program in programs] == [
+        [cell.id for cell in part] for part in (group[:2], group[2:])
+    ]
 
 
 def test_a_run_that_has_begun_alone_stays_alone(tmp_path):

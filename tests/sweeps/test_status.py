@@ -12,6 +12,7 @@ from test_programs import CONTENT, DEFAULTS
 
 from iclbench import QueuedJob, RunError, RunSpec, submit_sweep, sweep, sweep_status
 from iclbench.api.errors import Interrupted
+from iclbench.cli.sweep_status import _print_begun
 from iclbench.runs.plan import resolve
 from iclbench.runs.training import checkpoint_of, training_code
 from iclbench.sweeps.files import read_sweep_file
@@ -100,11 +101,11 @@ def test_a_grid_without_its_weights_stands_for_all_of_its_runs(tmp_path):
     assert sorted(failure.runs for failure in result.failures) == [1, 3]
 
 
-def test_a_program_that_has_left_a_checkpoint_is_begun(tmp_path):
+def test_a_program_that_has_left_a_checkpoint_is_begun(tmp_path, capsys):
     grid = [{"model": "zero"}, {"model": "baseconv", "recipe": "smoke", "seeds": [0, 1]}]
     content = {"defaults": DEFAULTS, "grid": grid}
     assert [state for state, _, _ in states(content, tmp_path)] == ["not begun"] * 2
-    _, programs = plan_sweep(content, out=tmp_path)
+    cells, programs = plan_sweep(content, out=tmp_path)
     (trained,) = [group for group in programs if group[0].model == "baseconv"]
     path = checkpoint_of([cell.id for cell in trained], trained[0].program, tmp_path)
     code = training_code([resolve(RunSpec.model_validate_json(cell.request)) for cell in trained])
@@ -115,7 +116,11 @@ def test_a_program_that_has_left_a_checkpoint_is_begun(tmp_path):
     Checkpoint({}, {"code": {**code, "torch": "1.0"}}).save(path)
     _, (begun, reason, _) = states(content, tmp_path)
     assert begun == "begun"
-    assert reason == f"checkpoint {path} was made by other code of torch"
+    assert reason.startswith(f"checkpoint {path} was made by other code of torch; delete it")
+    _print_begun(programs, cells)
+    assert f"can't be continued: {reason}" in capsys.readouterr().out
+    Checkpoint({}, {"kept": {"code": code}}).save(path)
+    assert states(content, tmp_path)[1][1].startswith("its checkpoint is of 20")
 
 
 def test_a_checkpoint_that_is_gone_a_moment_later_is_none(tmp_path, monkeypatch):

@@ -247,6 +247,5 @@ def written(value: float, decimals: int) -> str:
         return with_minus(f"{value:.0e}")
     if decimals == 0 and 0 < abs(value) < 5e-4:  # all of the column would be 0
         return with_minus(formats.short(value))
-    # Adding 0 makes a rounded −0 positive.
     places = 0 if abs(value) >= 1000 else decimals
     return with_minus(formats.fixed(value, places, ","))

@@ -121,7 +121,7 @@ def _result(result: Scored, about: Descriptions) -> View:
         "setting": setting,
         "label": name_of(row, about),
         "origin": formats.origin(row),
-        "track": row.track,
+        "track": row.track_name,
         "dtype": board.dtype,
         "rank": formats.rank(row),
         "score": with_minus(formats.score(row.score, board.ranking)),

@@ -24,6 +24,7 @@ from ...files import RECORDS, require_writable
 from ...runs.plan import Plan, resolve
 from ...runs.run import run_plans
 from ...runs.settings import Settings
+from ...runs.store import require_results
 from ...runs.tuned import tuned
 from ...training.interruption import ignore, interruptible
 from ..executor import outcomes_of, usable_executor
@@ -78,6 +79,7 @@ def run_campaign(
         raise UsageError(f"hours={hours}: a number of at least 0 is needed")
     program = executor_of(settings, executor, executor_args or {}, workers)
     program.listener = listener
+    require_results(settings.out)
     require_writable(settings.out)
     if campaign.published is not None and any(stage.apart for stage in campaign.stage):
         take_seeds(campaign.published, settings)

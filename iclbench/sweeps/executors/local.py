@@ -134,7 +134,7 @@ class _Team:
     def _start(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        # A lone worker's device may have a number, by which this process counts.
+        # A lone worker sees all GPUs: `--device cuda:1` then means the same one as here.
         gpu = self._free_gpu() if self.workers > 1 else None
         process = context.Process(target=_work, args=(theirs, gpu), name="iclbench worker")
         worker = _Worker(process, ours, gpu)
