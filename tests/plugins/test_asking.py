@@ -233,7 +233,9 @@ def test_a_server_that_asks_for_no_wait_gets_growing_pauses(openai_server, make_
 
 def test_missing_server_is_a_one_line_error(make_grader):
     grader = make_grader(base_url="http://127.0.0.1:9/v1", attempts=2, most_failures=0.1)
-    with pytest.raises(RunError, match=r"1 of 6 endings.*no connection to http://127.0.0.1:9/v1"):
+    with pytest.raises(
+        RunError, match=r"1 of the run.s 6 endings.*no connection to http://127.0.0.1:9/v1"
+    ):
         grader.grade(STORIES, None)
 
 
@@ -241,7 +243,7 @@ def test_too_many_failures_stop_the_run(openai_server, make_grader):
     openai_server.script(error(400, message=f"bad parameter {SECRET}"))
     grader = make_grader(completions=100, concurrency=1, most_failures=0.02)
     stories = [Completion("A", str(i)) for i in range(100)]
-    with pytest.raises(RunError, match=r"3 of 100 .*3 × HTTP 400: bad parameter"):
+    with pytest.raises(RunError, match=r"3 of the run.s 100 .*3 × HTTP 400: bad parameter"):
         grader.grade(stories, None)
     assert len(openai_server.requests) == 3
     assert SECRET not in json.dumps(grader.raw(stories[0]))

@@ -14,7 +14,7 @@ from iclbench_slurm.executor import Slurm, SlurmConfig
 
 @pytest.fixture
 def empty_queue(monkeypatch):
-    monkeypatch.setattr(executor, "jobs_in_queue", dict)
+    monkeypatch.setattr(executor, "jobs_in_queue", lambda users=(): {})
 
 
 def test_jobs_of_a_batch_that_another_process_is_submitting_wait(
