@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..api.errors import CheckpointError
@@ -37,7 +37,8 @@ def group_missing(
     groups have failed since; otherwise its checkpoint would be lost. The others fill programs.
     """
     ids = {cell.id for cell in missing}
-    programs = {*_checkpoints(cells, store).values()}
+    present = _checkpoints(cells, store)
+    programs = {*present.values()}
     parts = [[c for c in part if c.id in ids] for part in group_cells(cells, replicas)]
     begun = [
         part
@@ -48,18 +49,19 @@ def group_missing(
     ]
     kept = {cell.id for part in begun for cell in part}
     for group in group_cells([cell for cell in missing if cell.id not in kept], replicas):
-        begun += _begun_parts(group, store) if group[0].program in programs else [group]
+        begun += _begun_parts(group, store, present) if group[0].program in programs else [group]
     return begun
 
 
-def _begun_parts(group: list[SweepCell], store: RecordStore) -> list[list[SweepCell]]:
+def _begun_parts(
+    group: list[SweepCell], store: RecordStore, present: Container[Path]
+) -> list[list[SweepCell]]:
     """A group, or those parts of it that have begun as groups, and the others.
 
     A group's first cells have begun where the sweep has more cells since, and its halves where
     memory is short.
     """
     recorded = {cell.id for cell in group if store.path(cell).exists()}
-    present = _checkpoints(group, store).keys()
 
     def has_begun(part: Sequence[SweepCell]) -> bool:
         ids = [cell.id for cell in part if cell.id not in recorded] or [cell.id for cell in part]
